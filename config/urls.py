@@ -24,6 +24,7 @@ urlpatterns = [
     path("", include("connectors.urls")),
     path("", include("notifications.urls")),
     path("", include("policies.urls")),
+    path("", include("gitsync.urls")),
     path("", include("ops.urls")),
     path("docs/", documentation, name="docs"),
     path("docs/<path:path>", documentation, name="docs-page"),
@@ -40,6 +41,7 @@ urlpatterns = [
     path("api/v1/", include("pipelines.api.urls")),
     path("api/v1/", include("deployments.api.urls")),
     path("api/v1/", include("inventory.api.urls")),
+    path("api/v1/", include("gitsync.api.urls")),
     path("api/v1/", include("ops.api.urls")),
 ]
 

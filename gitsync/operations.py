@@ -22,7 +22,7 @@ from gitsync.tasks import request_pass
 from guards.limits import GIT_SYNCS
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, ServiceAccount, User
-from rbac.policy import Principal, can, filter_visible, require
+from rbac.policy import can, require
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
 
@@ -55,12 +55,6 @@ class GitSyncSpec:
 def list_git_syncs() -> "QuerySet[GitSync]":
     """Return the syncs with the relations for permission checks."""
     return GitSync.objects.select_related("scope", "connector__scope", "service_account__scope")
-
-
-def list_usable_accounts(scope: Scope, person: Principal) -> "QuerySet[ServiceAccount]":
-    """Return the service accounts of a scope and those above that a person may act as."""
-    near = ServiceAccount.objects.filter(scope__path__in=scope.ancestor_paths())
-    return filter_visible(person, ACT_AS, near.select_related("scope", "user")).order_by("name", "pk")
 
 
 def create_git_sync(*, actor: User, scope: Scope, identifier: str, spec: GitSyncSpec) -> GitSync:

@@ -116,7 +116,14 @@ NAVIGATION_GROUPS: Final = (
             "e",
             (NavigationTab("Deployments", "/deployments/"), NavigationTab("Approvals", "/approvals/")),
         ),
-        NavigationItem("Pipelines", "/pipelines/", "pipelines", "p", roots=("triggers", "trigger-firings")),
+        NavigationItem(
+            "Pipelines",
+            "/pipelines/",
+            "pipelines",
+            "p",
+            (NavigationTab("Pipelines", "/pipelines/"), NavigationTab("Git syncs", "/git-syncs/")),
+            ("triggers", "trigger-firings"),
+        ),
         NavigationItem(
             "Services",
             "/services/",

@@ -81,6 +81,11 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     "DEPLOYING": StatusBadge("Deploying", "running", "running"),
     "NOT_COMPARED": StatusBadge("Not compared", "unknown", "queued"),
     "UNKNOWN_DRIFT": UNKNOWN_BADGE,
+    # Git syncs
+    "SYNCED": StatusBadge("In sync", "success", "success"),
+    "OUT_OF_SYNC": StatusBadge("Out of sync", "warning", "waiting"),
+    "REMOVED": StatusBadge("No longer in Git", "skipped", "queued"),
+    "APPLIED": StatusBadge("Applied", "success", "success"),
     # adoptions
     "READING": StatusBadge("Reading", "running", "running"),
     "READY": StatusBadge("Ready to adopt", "success", "success"),

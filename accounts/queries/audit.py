@@ -47,6 +47,7 @@ _RESOURCE_PAGES: Final = {
     "connectors.filenode": _ResourcePage("file", "core_file_view"),
     "notifications.notificationrule": _ResourcePage("notification-rule", "core_notificationrule_view"),
     "policies.policyrule": _ResourcePage("policy-rule", "core_policyrule_view"),
+    "gitsync.gitsync": _ResourcePage("git-sync", "core_gitsync_view"),
     "delegates.delegate": _ResourcePage("delegate", "core_delegate_view"),
     "delegates.delegatetoken": _ResourcePage("delegate-token", "core_delegate_view"),
     "delegates.delegateconfiguration": _ResourcePage(

@@ -9,6 +9,7 @@ from tests.api.access_rows import ACCESS
 from tests.api.connector_rows import CONNECTORS
 from tests.api.delegate_rows import DELEGATES
 from tests.api.deployment_rows import DEPLOYMENTS
+from tests.api.git_sync_rows import GIT_SYNCS
 from tests.api.page_rows import PAGES
 from tests.api.policy_rows import POLICIES
 from tests.api.requests import Ask, Row, allow_get, get, new_rule_body, rule_body, use_key_of
@@ -60,6 +61,7 @@ ROWS: dict[str, Row] = {
     **DELEGATES,
     **DEPLOYMENTS,
     **POLICIES,
+    **GIT_SYNCS,
 }
 
 

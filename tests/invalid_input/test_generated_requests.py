@@ -96,6 +96,7 @@ def addresses(world: World) -> dict[str, dict[str, Any]]:
         "/api/v1/adoptions/": {"id": Adoption.objects.earliest("pk").pk},
         "/api/v1/notification-rules/": {"id": world.notification_rule.pk},
         "/api/v1/notifications/": {"id": str(world.notification.pk)},
+        "/api/v1/git-syncs/": {"id": world.git_sync.pk},
         "/api/v1/policy-rules/": {"id": world.policy_rule.pk},
         "/api/v1/input-sets/": {"id": world.input_set.pk},
         "/api/v1/pipelines/": {"id": world.pipeline.pk, "number": 1},

@@ -1,0 +1,152 @@
+"""Pages and API of Git syncs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from catalog.models import Environment
+from catalog.operations import EnvironmentSpec, update_environment
+from connectors.models import Connector
+from gitsync.models import GitSync
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, ServiceAccount, User
+from tests.fixtures.git import GitServer
+from tests.fixtures.people import make_person
+from tests.gitsync.conftest import SERVICE, RunPass
+
+Browse = Callable[[User], Client]
+Call = Callable[[User], APIClient]
+pytestmark = pytest.mark.django_db
+SYNCS = "/api/v1/git-syncs"
+
+
+def test_the_page_names_commit_faults_and_resources(
+    run_pass: RunPass, git_server: GitServer, viewer: User, browse: Browse
+) -> None:
+    applied = run_pass().applied_commit
+    seen = git_server.commit({"slipway/services/web.yml": SERVICE.replace("name", "nam")})
+    sync = run_pass()
+
+    page = browse(viewer).get(f"/git-syncs/{sync.pk}/").content.decode()
+
+    assert "Nothing was changed" in page
+    assert 'slipway/services/web.yml<span class="sub">line 4, column 3' in page
+    assert "unknown key nam" in page
+    assert seen[:12] in page
+    assert applied[:12] in page
+    assert "Pipeline release" in page
+    assert "Sync now" not in page
+
+
+def test_the_page_shows_drift_and_syncs_now(run_pass: RunPass, admin: User, browse: Browse) -> None:
+    sync = run_pass()
+    update_environment(
+        actor=admin, environment=Environment.objects.get(), spec=EnvironmentSpec(name="By hand")
+    )
+    run_pass()
+    client = browse(admin)
+    assert '<span class="line">-name: By hand</span>' in client.get(f"/git-syncs/{sync.pk}/").content.decode()
+
+    answer = client.post(f"/git-syncs/{sync.pk}/sync/", follow=True)
+
+    assert "Sync requested" in answer.content.decode()
+    assert run_pass().state == "SYNCED"
+
+
+def test_a_difference_is_hidden_without_permission_to_view_its_kind(
+    run_pass: RunPass, admin: User, project: Scope, call: Call
+) -> None:
+    sync = run_pass()
+    update_environment(
+        actor=admin, environment=Environment.objects.get(), spec=EnvironmentSpec(name="By hand")
+    )
+    run_pass()
+    reader = make_person("reader")
+    role = Role.objects.create(scope=project, identifier="syncs", name="Syncs")
+    role.permissions.create(permission="core_gitsync_view")
+    RoleAssignment.objects.create(user=reader, role=role, scope=project)
+
+    def read_difference(person: User) -> str:
+        rows = call(person).get(f"{SYNCS}/{sync.pk}/resources").json()["results"]
+        return next(str(row["difference"]) for row in rows if row["kind"] == "Environment")
+
+    assert "By hand" in read_difference(admin)
+    assert read_difference(reader) == ""
+
+
+def build_body(sync: GitSync, **values: Any) -> dict[str, Any]:
+    rows = {"connector": sync.connector_id, "service_account": sync.service_account_id}
+    return {"name": "Demo", "branch": "main", "folder": "slipway", **rows, **values}
+
+
+def test_a_sync_is_made_changed_requested_and_deleted(git_sync: GitSync, admin: User, call: Call) -> None:
+    client = call(admin)
+    new = build_body(git_sync, identifier="other", org="default", project="demo", folder="/other/")
+    creation = client.post(SYNCS, new, format="json")
+    assert creation.status_code == 201, creation.json()
+    document = creation.json()
+    assert (document["folder"], document["state"], document["is_enabled"]) == ("other", "PENDING", True)
+    address = f"{SYNCS}/{document['id']}"
+    assert client.post(f"{address}/sync").status_code == 202
+    disabled = client.put(address, build_body(git_sync, is_enabled=False), format="json")
+    assert (disabled.status_code, disabled.json()["version"]) == (200, 2)
+    assert client.post(f"{address}/sync").status_code == 409
+    assert client.get(f"{address}/runs").json()["results"] == []
+    assert client.delete(address).status_code == 204
+    actions = AuditEntry.objects.filter(thing_name="other").order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["gitsync.create", "gitsync.request", "gitsync.update", "gitsync.delete"]
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        ({"branch": "a..b"}, "branch"),
+        ({"branch": "--upload-pack=x"}, "branch"),
+        ({"folder": "../etc"}, "folder"),
+        ({"folder": "a/../../b"}, "folder"),
+        ({"repository": "../other.git"}, "repository"),
+        ({"service_account": 999}, "service_account"),
+    ],
+)
+def test_an_invalid_sync_is_refused_with_its_field(
+    git_sync: GitSync, admin: User, call: Call, values: dict[str, Any], path: str
+) -> None:
+    answer = call(admin).put(f"{SYNCS}/{git_sync.pk}", build_body(git_sync, **values), format="json")
+    assert answer.status_code == 400
+    assert [error["path"] for error in answer.json()["errors"]] == [path]
+
+
+def test_who_may_not_act_as_the_account_cannot_turn_its_sync_elsewhere(
+    git_sync: GitSync, project: Scope, account_of_git: ServiceAccount, call: Call
+) -> None:
+    editor = make_person("editor")
+    role = Role.objects.create(scope=project, identifier="editor", name="Editor")
+    for permission in (
+        "core_gitsync_view",
+        "core_gitsync_edit",
+        "core_connector_view",
+        "core_connector_access",
+    ):
+        role.permissions.create(permission=permission)
+    RoleAssignment.objects.create(user=editor, role=role, scope=project)
+
+    answer = call(editor).put(f"{SYNCS}/{git_sync.pk}", build_body(git_sync, folder="mine"), format="json")
+
+    assert answer.status_code == 400
+    assert "core_serviceaccount_manageapikey" in answer.json()["errors"][0]["message"]
+
+
+def test_a_sync_is_made_on_a_page(git_sync: GitSync, admin: User, project: Scope, browse: Browse) -> None:
+    client = browse(admin)
+    connector = Connector.objects.get(kind="Git")
+    form = {
+        "in_scope": project.path, "name": "Second sync", "connector": connector.pk, "branch": "main",
+        "folder": "other", "service_account": git_sync.service_account_id, "is_enabled": "on",
+    }  # fmt: skip
+    answer = client.post("/git-syncs/new/", form, follow=True)
+    assert "Git sync Second sync created" in answer.content.decode()
+    edit = client.get(f"/git-syncs/{GitSync.objects.latest('pk').pk}/edit/").content.decode()
+    assert f'<option value="{connector.pk}" selected>' in edit
+    assert "Second sync" in client.get("/git-syncs/").content.decode()
