@@ -176,6 +176,12 @@ class EnvironmentSettings(BaseSettings):
         30, alias="SLIPWAY_KEEP_DELEGATE_EVENTS_DAYS", ge=1, le=MOST_KEPT_DAYS
     )
     """How many days the events of delegates are kept."""
+    keep_acceptance_runs_days: int = Field(
+        365, alias="SLIPWAY_KEEP_ACCEPTANCE_RUNS_DAYS", ge=1, le=MOST_KEPT_DAYS
+    )
+    """How many days ended acceptance runs are kept, with their reports. One that left resources in AWS is
+    always kept.
+    """
     sentry_dsn: str = Field("", alias="SENTRY_DSN", pattern=r"^(https?://\S+@\S+)?$")
     """Where unexpected errors are reported: the DSN of a project in Sentry. Empty: nowhere.
     `SENTRY_ENVIRONMENT` is the name of this installation there.

@@ -178,6 +178,7 @@ _PRUNE_SECONDS = {
     "drafts": 3600.0,
     "idempotency": 3600.0,
     "delegates": 600.0,
+    "acceptance": 3600.0,
 }
 CELERY_BEAT_SCHEDULE = {
     "tick": {"task": "ops.tasks.tick", "schedule": 1.0, "options": {"expires": 3}},

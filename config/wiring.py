@@ -140,6 +140,7 @@ def _register_retention() -> None:
     from deployments.retention import DEPLOYMENT_RETENTION, EXECUTION_RETENTIONS
     from inventory.retention import DRIFT_RETENTION, INSTANCE_RETENTION
     from notifications.outbox_sender import NOTIFICATION_RETENTION
+    from ops.acceptance.runs import ACCEPTANCE_RETENTION
     from web.forms.drafts import DRAFT_RETENTION
     from web.retention import IDEMPOTENCY_RETENTION, register_retention
 
@@ -152,6 +153,7 @@ def _register_retention() -> None:
     register_retention("drafts", DRAFT_RETENTION)
     register_retention("idempotency", IDEMPOTENCY_RETENTION)
     register_retention("delegates", DELEGATE_RETENTION)
+    register_retention("acceptance", ACCEPTANCE_RETENTION)
     # Nothing deletes audit entries, so nothing prunes them; the page shows their size.
     register_retention("audit", AUDIT_RETENTION)
 

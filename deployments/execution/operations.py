@@ -15,6 +15,7 @@ from deployments.engine.lease import wake_execution
 from deployments.engine.service_waits import get_batch_key
 from deployments.execution.interventions import (
     RESTORE_DECISIONS,
+    RESTORED,
     STOPPING_DECISIONS,
     TOO_LATE_MESSAGE,
     list_choices,
@@ -307,6 +308,15 @@ def decide_step(*, actor: User, execution: Execution, step: str, decision: str) 
         )
         raise Conflict(f"{decision} is not possible for step {step} now. {can}")
     _create_interrupt(actor, execution, decision, step=step)
+
+
+def end_restored_execution(*, actor: User, execution: Execution) -> None:
+    """Decide that an execution of a restored database ends without changes. Raises `Conflict` if it has."""
+    question = StepExecution.objects.filter(stage__execution=execution, intervention__kind=RESTORED).first()
+    if question is None:
+        raise Conflict(TOO_LATE_MESSAGE)
+    end = Interrupt.Kind.END_UNCHANGED
+    decide_step(actor=actor, execution=execution, step=question.identifier, decision=end)
 
 
 def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str = "") -> None:

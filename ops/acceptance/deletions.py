@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from deployments.execution.operations import abort_execution
+from deployments.execution.operations import abort_execution, end_restored_execution
 from deployments.models import Execution
 from ops.acceptance.leftovers import (
     list_draining_services,
@@ -96,5 +96,8 @@ def _abort_open_executions(actor: User, run: RunKey) -> bool:
     for execution in open_executions:
         # One that is ending already cannot be aborted.
         with suppress(Conflict):
-            abort_execution(actor=actor, execution=execution)
+            if execution.restored_at is None:
+                abort_execution(actor=actor, execution=execution)
+            else:
+                end_restored_execution(actor=actor, execution=execution)
     return bool(open_executions)

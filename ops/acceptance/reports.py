@@ -145,7 +145,7 @@ def describe_progress(run: AcceptanceRun) -> Iterator[str]:
             yield f"  {row.scenario.name}: {row.result} after {row.observation.seconds:.0f} s"
     if run.problem:
         yield f"Stopped: {run.problem}"
-    if run.status != AcceptanceRun.Status.RUNNING:
+    if run.status not in (AcceptanceRun.Status.RUNNING, AcceptanceRun.Status.UNKNOWN):
         yield "Deleting what the run created …"
 
 

@@ -33,14 +33,27 @@ from rbac.models import User
 from rbac.policy import Forbidden
 from web.http.problems import Problem
 from web.live import publish_change_on_commit
+from web.retention import RetentionRule
 
 PASS_INTERVAL: Final = timedelta(seconds=5)
 # Longer than Celery lets a pass take.
 LEASE_LENGTH: Final = timedelta(seconds=60)
 MAX_FAILED_PASSES: Final = 5
+# More passes than a run makes: a restored run gets a fence that no worker of the later state has.
+_RESTORED_FENCE_STEP: Final = 1_000_000
 LIVE_SOURCE: Final = "acceptance-runs"
 Status = AcceptanceRun.Status
 logger = logging.getLogger(__name__)
+
+ACCEPTANCE_RETENTION: Final = (
+    RetentionRule(
+        "Acceptance runs",
+        # One that left something in AWS leads to its deletion.
+        AcceptanceRun.objects.filter(left=[]),
+        "ended_at",
+        setting="SLIPWAY_KEEP_ACCEPTANCE_RUNS_DAYS",
+    ),
+)
 
 
 class LeaseLost(Exception):
@@ -87,6 +100,34 @@ def advance_run(pk: int, now: datetime) -> None:
 def _filter_due(now: datetime) -> Any:
     is_free = Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)
     return AcceptanceRun.objects.filter(is_free, due_at__lte=now)
+
+
+def end_restored_runs(*, taken_at: datetime, now: datetime) -> int:
+    """End the open runs of a restored database, and return their number; call it inside a transaction.
+
+    Nobody knows what they did in AWS after the backup, which was made at `taken_at`. So they end as unknown,
+    and a person decides to delete what they created.
+    """
+    runs = AcceptanceRun.objects.select_for_update().filter(ended_at=None)
+    for run in runs:
+        left = f"What run {run.key} created may be left. Delete it before you rely on the cluster."
+        AcceptanceRun.objects.filter(pk=run.pk).update(
+            status=Status.UNKNOWN,
+            problem=f"The database was restored from its state of {taken_at:%Y-%m-%d %H:%M} UTC.",
+            left=[left],
+            verdicts=_count_verdicts(run),
+            progress=asdict(RunProgress()),
+            ended_at=now,
+            due_at=None,
+            lease_expires_at=None,
+            fence=F("fence") + _RESTORED_FENCE_STEP,
+        )
+    return len(runs)
+
+
+def _count_verdicts(run: AcceptanceRun) -> dict[Verdict, int]:
+    results = evaluate_rules(map(Observation.from_json, run.observations))
+    return {verdict: sum(each.verdict is verdict for each in results) for verdict in Verdict}
 
 
 class RunPass:
@@ -215,9 +256,8 @@ class RunPass:
         return deletion
 
     def _finish(self, left: list[str]) -> None:
-        results = evaluate_rules(map(Observation.from_json, self.run.observations))
-        verdicts = {verdict: sum(each.verdict is verdict for each in results) for verdict in Verdict}
-        is_good = self.run.is_complete and not left and not verdicts[Verdict.BROKEN]
+        verdicts = _count_verdicts(self.run)
+        is_good = self.run.is_complete and not (left or self.run.problem) and not verdicts[Verdict.BROKEN]
         status = Status.SUCCESS if is_good else Status.FAILED
         if self.run.cancel_requested_at:
             status = Status.ABORTED

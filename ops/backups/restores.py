@@ -19,6 +19,7 @@ from deployments.execution.restored_executions import pause_open_executions
 from deployments.journal.runtime import failpoint
 from deployments.models import PreviewRequest, Pulse
 from notifications.operations import hold_waiting_notifications
+from ops.acceptance.runs import end_restored_runs
 from ops.backups.dumps import (
     dump_database,
     is_database_empty,
@@ -61,6 +62,7 @@ class RestoredState:
 
     executions: int
     delegate_tasks: int
+    acceptance_runs: int
     notifications: int
     trigger_firings: int
     skipped_schedules: int
@@ -179,6 +181,7 @@ def settle_restored_state(
     state = RestoredState(
         executions=executions,
         delegate_tasks=end_open_tasks(now),
+        acceptance_runs=end_restored_runs(taken_at=taken_at, now=now),
         notifications=hold_waiting_notifications(HELD_REASON, now),
         trigger_firings=hold_waiting_firings(UNHANDLED_REASON, now),
         skipped_schedules=skip_missed_times(now),

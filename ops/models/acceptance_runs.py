@@ -24,6 +24,8 @@ class AcceptanceRun(models.Model):
         SUCCESS = "SUCCESS", "Success"
         FAILED = "FAILED", "Failed"
         ABORTED = "ABORTED", "Canceled"
+        # The database was restored while it ran.
+        UNKNOWN = "UNKNOWN", "Unknown, restored"
 
     SCOPE_PATH: ClassVar[str] = "scope"
 
@@ -60,6 +62,7 @@ class AcceptanceRun(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["due_at"], name="acceptance_due", condition=Q(due_at__isnull=False)),
+            models.Index(fields=["ended_at"], name="acceptance_ended"),
         ]
         constraints = [
             models.UniqueConstraint(

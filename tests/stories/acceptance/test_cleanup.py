@@ -7,12 +7,14 @@ from django.db.models import F
 
 from catalog.models import Environment, Service
 from connectors.models import Connector
+from deployments.models import Execution
 from ops.acceptance.deletions import delete_run, find_leftover_runs
 from ops.acceptance.leftovers import list_leftover_services
 from ops.acceptance.operations import cancel_run, delete_leftovers
 from ops.acceptance.resources import IDENTIFIER_PREFIX, RunKey, choose_scope
 from ops.acceptance.runs import MAX_FAILED_PASSES, LeaseLost, RunPass
 from ops.acceptance.targets import AcceptanceImpossible
+from ops.backups.restores import settle_restored_state
 from ops.models import AcceptanceRun
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
@@ -168,3 +170,18 @@ def test_a_service_without_the_tag_of_the_run_is_never_touched(drive: Drive) -> 
 
     assert [text for text in left if "has no tag of this run and stays" in text] == left
     assert sorted(list_services(drive)) == [run.aws_name, f"{run.aws_name}-bg"]
+
+
+def test_what_a_restored_run_created_is_deleted_on_request(drive: Drive) -> None:
+    target = build_target(drive, has_load_balancer=False)
+    run = make_passes(drive, start_acceptance(target), 5)
+    settle_restored_state(drive.clock.now(), {})
+    make_passes(drive, run, 2)
+    assert (run.status, count_rows() > 0) == ("UNKNOWN", True)
+
+    delete_leftovers(actor=User.objects.get(username="admin"), run=run)
+    make_passes(drive, run, 60)
+
+    assert (run.status, run.left) == ("FAILED", [])
+    assert Execution.objects.get().status == "ABORTED"
+    assert (list_services(drive), count_rows()) == ([], 0)
