@@ -31,17 +31,19 @@ def connect_apps() -> None:
 
 
 def _register_usages() -> None:
-    """Register users of services, records of connectors, archive guards, previews, and runs of triggers."""
+    """Register users and managers of resources, archive guards, previews, and runs of triggers."""
     from catalog.usages import register_service_check, register_usage_finder
     from connectors.usages import register_connector_records
     from deployments.approvals.plan import register_remaining_preview
     from deployments.execution.queries import count_connector_executions, count_open_executions
     from deployments.execution.triggered_runs import TriggeredRunStarter
     from deployments.preview.remaining_steps import preview_remaining_steps
+    from gitsync.editing import find_git_management
     from pipelines.deployability import require_deployable_service
     from pipelines.queries import find_pipelines_using
     from pipelines.triggers.runs import register_run_starter
     from rbac.archive_guards import register_archive_guard
+    from web.managed_resources import register_management_finder
 
     register_usage_finder(find_pipelines_using)
     register_service_check(require_deployable_service)
@@ -49,6 +51,7 @@ def _register_usages() -> None:
     register_archive_guard(count_open_executions)
     register_remaining_preview(preview_remaining_steps)
     register_run_starter(TriggeredRunStarter())
+    register_management_finder(find_git_management)
 
 
 def _register_task_owners() -> None:

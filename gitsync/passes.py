@@ -28,6 +28,7 @@ from guards.limits import GIT_SYNC_SECONDS
 from rbac.audit import NO_REQUEST, current_request
 from rbac.models import Scope, User
 from rbac.policy import build_not_archived_filter
+from web.managed_resources import act_as_manager
 
 POLL_INTERVAL: Final = timedelta(seconds=GIT_SYNC_SECONDS)
 DELEGATE_INTERVAL: Final = timedelta(seconds=2)
@@ -160,7 +161,9 @@ class SyncPass:
                 is_requested=False,
                 requested_by=None,
             )
-            if faults := list(_make_changes(client, changes)):
+            with act_as_manager():
+                faults = list(_make_changes(client, changes))
+            if faults:
                 raise PlanRefused(faults)
             store_resources(self.sync, parsed.documents, kept, applied=commit)
             record_success(self.sync, changes, commit, self.now)

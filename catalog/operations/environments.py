@@ -18,6 +18,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
 from web.http.problems import BadInput
+from web.managed_resources import require_unmanaged
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def update_environment(
     Raises `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_environment_edit", environment)
+    require_unmanaged(environment)
     before = _build_audit_record(environment)
     _apply_spec(environment, spec)
     with transaction.atomic():
@@ -76,6 +78,7 @@ def delete_environment(*, actor: User, environment: Environment, although_used: 
     Raises `ResourceInUse` while a pipeline references it, unless `although_used`.
     """
     require(actor, "core_environment_delete", environment)
+    require_unmanaged(environment)
     if not although_used:
         require_unused(environment, actor)
     with transaction.atomic():

@@ -22,6 +22,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
 from web.http.problems import BadInput
+from web.managed_resources import require_unmanaged
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def update_infrastructure(
     Raises `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_environment_edit", infrastructure)
+    require_unmanaged(infrastructure)
     before = _build_audit_record(infrastructure)
     _apply_spec(actor, infrastructure, spec)
     with transaction.atomic():
@@ -83,6 +85,7 @@ def delete_infrastructure(
     Raises `ResourceInUse` while a pipeline references it, unless `although_used`.
     """
     require(actor, "core_environment_edit", infrastructure)
+    require_unmanaged(infrastructure)
     if not although_used:
         require_unused(infrastructure, actor)
     try:

@@ -23,6 +23,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import can, require
 from web.http.problems import BadInput
+from web.managed_resources import require_unmanaged
 
 IMAGE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
 TAG_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
@@ -71,6 +72,7 @@ def update_service(
     Raises `PolicyViolated`, and `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_service_edit", service)
+    require_unmanaged(service)
     _validate_spec(spec)
     require_store_access(actor, service.scope, spec.manifests)
     _require_source_access(actor, service.scope, spec.source)
@@ -95,6 +97,7 @@ def delete_service(*, actor: User, service: Service, although_used: bool = False
     Raises `ResourceInUse` while a pipeline references it, unless `although_used`.
     """
     require(actor, "core_service_delete", service)
+    require_unmanaged(service)
     if not although_used:
         require_unused(service, actor)
     with transaction.atomic():

@@ -23,6 +23,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
 from web.http.problems import BadInput, Conflict, ResourceInUse
+from web.managed_resources import require_unmanaged
 
 
 def create_connector(
@@ -68,6 +69,7 @@ def update_connector(
     The result of the last test is cleared.
     """
     require(actor, "core_connector_edit", connector)
+    require_unmanaged(connector)
     before = _build_audit_values(connector)
     if name is not None:
         connector.name = validate_name(name)
@@ -93,6 +95,7 @@ def update_connector(
 def delete_connector(*, actor: User, connector: Connector) -> None:
     """Remove a connector. Raises `Conflict` if something uses it, or if executions refer to it."""
     require(actor, "core_connector_delete", connector)
+    require_unmanaged(connector)
     if usages := find_usages(connector, actor):
         raise ResourceInUse(f"{connector} is still in use by {usages}. Remove these references first.")
     if records := describe_connector_records(connector):

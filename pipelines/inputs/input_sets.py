@@ -22,6 +22,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import Principal, filter_visible, require
 from web.http.problems import BadInput
+from web.managed_resources import require_unmanaged
 
 VIEW, EDIT, DELETE = "core_inputset_view", "core_inputset_edit", "core_inputset_delete"
 
@@ -71,6 +72,7 @@ def update_input_set(
     Raises `VersionConflict` if `version` is given and outdated.
     """
     require(actor, EDIT, input_set)
+    require_unmanaged(input_set)
     before = serialize_input_set(input_set)
     _apply_spec(input_set, spec)
     with transaction.atomic():
@@ -99,6 +101,7 @@ def serialize_input_set(input_set: InputSet) -> dict[str, Any]:
 def delete_input_set(*, actor: User, input_set: InputSet) -> None:
     """Delete an input set; runs that used it keep its values."""
     require(actor, DELETE, input_set)
+    require_unmanaged(input_set)
     with transaction.atomic():
         record_audit_entry(
             actor=actor, action="inputset.delete", thing=input_set, before=serialize_input_set(input_set)

@@ -31,6 +31,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import Principal, require
 from web.http.problems import BadInput
+from web.managed_resources import require_unmanaged
 
 _REFERENCE_TYPES = {"core_service_access": "service", "core_environment_access": "environment"}
 
@@ -55,6 +56,8 @@ def save_pipeline(
     refuse it, and `VersionConflict` if `version` is given and outdated.
     """
     require(actor, "core_pipeline_edit", pipeline or scope)
+    if pipeline is not None:
+        require_unmanaged(pipeline)
     yaml = yaml.replace("\r\n", "\n")
     spec = parse_valid_pipeline(yaml)
     refused = _find_save_problems(spec, scope, actor)
@@ -89,6 +92,7 @@ def restore_version(*, actor: User, pipeline: Pipeline, number: int, version: in
 def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
     """Delete a pipeline; one with runs stays as a hidden row for its executions."""
     require(actor, "core_pipeline_delete", pipeline)
+    require_unmanaged(pipeline)
     with transaction.atomic():
         record_audit_entry(
             actor=actor, action="pipeline.delete", thing=pipeline, before={"yaml": pipeline.yaml}

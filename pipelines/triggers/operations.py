@@ -32,6 +32,7 @@ from steps.conditions import BadConditionError, parse_condition
 from steps.expressions import find_paths, has_expression, is_path
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
+from web.managed_resources import require_unmanaged
 
 VIEW: Final = "core_pipeline_view"
 EDIT: Final = "core_pipeline_edit"
@@ -100,6 +101,7 @@ def update_trigger(
     Raises `BadInput`, and `VersionConflict` if `version` is given and outdated.
     """
     require(actor, EDIT, trigger)
+    require_unmanaged(trigger)
     before = build_audit_values(trigger)
     _apply_spec(trigger, spec, actor)
     with transaction.atomic():
@@ -124,6 +126,7 @@ def update_trigger(
 def set_enabled(*, actor: User, trigger: Trigger, is_enabled: bool) -> Trigger:
     """Enable or disable a trigger. A disabled one ignores its events."""
     require(actor, EDIT, trigger)
+    require_unmanaged(trigger)
     with transaction.atomic():
         increment_version(trigger, None)
         before = {"is_enabled": trigger.is_enabled}
@@ -162,6 +165,7 @@ def rotate_secret(*, actor: User, trigger: Trigger) -> str:
 def delete_trigger(*, actor: User, trigger: Trigger) -> None:
     """Delete a trigger with its firings; its executions keep their cause."""
     require(actor, EDIT, trigger)
+    require_unmanaged(trigger)
     with transaction.atomic():
         record_audit_entry(
             actor=actor, action="trigger.delete", thing=trigger, before=build_audit_values(trigger)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from catalog.models import Environment
+from catalog.operations import EnvironmentSpec, update_environment
 from connectors.models import Connector
 from gitsync.models import GitSync
 from gitsync.operations import GitSyncSpec, create_git_sync
@@ -79,6 +81,15 @@ def git_sync(git_server: GitServer, admin: User, project: Scope, account_of_git:
     git_server.commit(FILES)
     spec = GitSyncSpec("Demo", connector, account_of_git, branch="main", folder="slipway")
     return create_git_sync(actor=admin, scope=project, identifier="demo", spec=spec)
+
+
+def change_while_disabled(sync: GitSync, admin: User) -> None:
+    """Rename the environment of the sync by hand, while the sync is disabled."""
+    GitSync.objects.filter(pk=sync.pk).update(is_enabled=False, due_at=None)
+    update_environment(
+        actor=admin, environment=Environment.objects.get(), spec=EnvironmentSpec(name="By hand")
+    )
+    GitSync.objects.filter(pk=sync.pk).update(is_enabled=True, due_at=get_database_time())
 
 
 @pytest.fixture

@@ -7,14 +7,12 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from catalog.models import Environment
-from catalog.operations import EnvironmentSpec, update_environment
 from connectors.models import Connector
 from gitsync.models import GitSync
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, ServiceAccount, User
 from tests.fixtures.git import GitServer
 from tests.fixtures.people import make_person
-from tests.gitsync.conftest import SERVICE, RunPass
+from tests.gitsync.conftest import SERVICE, RunPass, change_while_disabled
 
 Browse = Callable[[User], Client]
 Call = Callable[[User], APIClient]
@@ -42,9 +40,7 @@ def test_the_page_names_commit_faults_and_resources(
 
 def test_the_page_shows_drift_and_syncs_now(run_pass: RunPass, admin: User, browse: Browse) -> None:
     sync = run_pass()
-    update_environment(
-        actor=admin, environment=Environment.objects.get(), spec=EnvironmentSpec(name="By hand")
-    )
+    change_while_disabled(sync, admin)
     run_pass()
     client = browse(admin)
     assert '<span class="line">-name: By hand</span>' in client.get(f"/git-syncs/{sync.pk}/").content.decode()
@@ -59,9 +55,7 @@ def test_a_difference_is_hidden_without_permission_to_view_its_kind(
     run_pass: RunPass, admin: User, project: Scope, call: Call
 ) -> None:
     sync = run_pass()
-    update_environment(
-        actor=admin, environment=Environment.objects.get(), spec=EnvironmentSpec(name="By hand")
-    )
+    change_while_disabled(sync, admin)
     run_pass()
     reader = make_person("reader")
     role = Role.objects.create(scope=project, identifier="syncs", name="Syncs")

@@ -5,14 +5,13 @@ from datetime import timedelta
 import pytest
 
 from catalog.models import Environment, Service
-from catalog.operations import EnvironmentSpec, update_environment
 from gitsync.models import GitSync, GitSyncResource, GitSyncRun
 from gitsync.operations import request_sync
 from gitsync.passes import advance_sync
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, RoleAssignment, Scope, User
 from tests.fixtures.git import GitServer
-from tests.gitsync.conftest import ENVIRONMENT, SERVICE, RunPass
+from tests.gitsync.conftest import ENVIRONMENT, SERVICE, RunPass, change_while_disabled
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db
@@ -73,8 +72,7 @@ def test_a_fault_in_one_file_changes_nothing_and_names_its_place(
 
 def test_a_change_in_slipway_is_shown_as_drift_until_someone_syncs(run_pass: RunPass, admin: User) -> None:
     sync = run_pass()
-    environment = Environment.objects.get()
-    update_environment(actor=admin, environment=environment, spec=EnvironmentSpec(name="By hand"))
+    change_while_disabled(sync, admin)
 
     assert run_pass().state == "OUT_OF_SYNC"
     row = sync.resources.get(kind="Environment")

@@ -20,6 +20,7 @@ from web.forms.page_forms import ConfirmForm, PageForm, get_posted_data
 from web.forms.pages import PageRequest, require_sign_in
 from web.forms.resource_forms import RenameForm
 from web.http.problems import Problem, VersionConflict
+from web.managed_resources import find_management
 from web.text_diffs import TextDiff, diff_values
 
 Row = TypeVar("Row")
@@ -158,6 +159,10 @@ class ConfirmPage(ResourcePage[Row]):
         """Return why the operation is not offered; by default, usages that cannot be accepted."""
         return Obstacle("") if self.usages and not self.although_used else None
 
+    def find_outside_obstacle(self) -> Obstacle | None:
+        """Return why the operation belongs elsewhere, if it does."""
+        return None
+
     def get_success_url(self) -> str:
         """Return where to go afterwards."""
         return self.get_breadcrumbs()[-1].url
@@ -201,7 +206,7 @@ class ConfirmPage(ResourcePage[Row]):
             "refusal_title": f"Could not {self.verb.lower()} the {self.get_noun()}",
             "texts": self.get_texts(),
             "notice": self.get_notice(),
-            "obstacle": self.get_obstacle(),
+            "obstacle": self.find_outside_obstacle() or self.get_obstacle(),
         }
         return self.render(content, status)
 
@@ -211,6 +216,11 @@ class DeletePage(ConfirmPage[Row]):
 
     verb = "Delete"
     done = "{name} deleted."
+
+    def find_outside_obstacle(self) -> Obstacle | None:
+        """Return where the resource is managed, if not in Slipway."""
+        management = find_management(self.object)
+        return Obstacle(str(management)) if management else None
 
     def get_success_url(self) -> str:
         """Return the page above the deleted resource."""
@@ -340,6 +350,10 @@ class EditPage(FormPage[Row]):
     def get_initial(self) -> dict[str, Any]:
         """Return the stored values, by the names of the form's fields."""
         return {name: getattr(self.object, name) for name in self.fields}
+
+    def render_form(self, form: PageForm, status: int | None = None, **more: Any) -> HttpResponse:
+        """Render the form; of a resource that is managed elsewhere, without the button that saves."""
+        return super().render_form(form, status, management=find_management(self.object), **more)
 
     def get_form_options(self) -> dict[str, Any]:
         """Return the values that the form starts with, unless values were posted."""

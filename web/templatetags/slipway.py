@@ -12,6 +12,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from rbac.models import Scope
+from web.managed_resources import Management, find_management
 from web.statuses import TERMINAL_STATUSES, get_status_badge
 
 register = template.Library()
@@ -30,6 +31,12 @@ def icon(name: str, css: str = "") -> SafeString:
     return format_html(
         '<svg class="icon {}" aria-hidden="true" focusable="false"><use href="#i-{}"/></svg>', css, name
     )
+
+
+@register.simple_tag
+def management_of(resource: object) -> Management | None:
+    """Return where a resource is managed; None for one that is edited in Slipway."""
+    return find_management(resource)
 
 
 @register.simple_tag

@@ -1,0 +1,70 @@
+"""Resources of a Git sync are edited in Git: operations, API and pages say so."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from catalog.models import Environment, Infrastructure, Service
+from gitsync.models import GitSync
+from pipelines.models import Pipeline
+from rbac.models import User
+from tests.gitsync.conftest import RunPass
+
+pytestmark = pytest.mark.django_db
+PLACE = "slipway/services/web.yml, line 1, at commit"
+
+
+@pytest.fixture
+def rows(run_pass: RunPass) -> dict[str, Any]:
+    """The rows that a sync has brought in, by the first part of their page's address."""
+    run_pass()
+    return {
+        "services": Service.objects.get(),
+        "environments": Environment.objects.get(),
+        "infrastructures": Infrastructure.objects.get(),
+        "pipelines": Pipeline.objects.get(),
+    }
+
+
+def test_the_api_refuses_changes_with_file_and_commit(
+    rows: dict[str, Any], admin: User, call: Callable[[User], APIClient]
+) -> None:
+    client, service = call(admin), rows["services"]
+    address = f"/api/v1/services/{service.pk}"
+    for answer in (client.put(address, client.get(address).json(), format="json"), client.delete(address)):
+        assert (answer.status_code, answer.json()["code"]) == (409, "managed_elsewhere")
+        assert f"Managed by the Git sync Demo: {PLACE}" in answer.json()["detail"]
+    pipeline = f"/api/v1/pipelines/{rows['pipelines'].pk}"
+    body = {"yaml": rows["pipelines"].yaml}
+    environment = rows["environments"].pk
+    infrastructure = f"/api/v1/environments/{environment}/infrastructures/{rows['infrastructures'].pk}"
+    assert client.put(pipeline, body, format="json").status_code == 409
+    assert client.delete(pipeline).status_code == 409
+    assert client.delete(f"/api/v1/environments/{environment}").status_code == 409
+    assert client.delete(infrastructure).status_code == 409
+    assert Service.objects.exists()
+
+
+@pytest.mark.parametrize("kind", ["services", "environments", "pipelines"])
+def test_pages_show_where_a_resource_is_managed_and_offer_no_save(
+    rows: dict[str, Any], admin: User, browse: Callable[[User], Client], kind: str
+) -> None:
+    client, row = browse(admin), rows[kind]
+    for page in ("", "edit/", "delete/"):
+        content = client.get(f"/{kind}/{row.pk}/{page}").content.decode()
+        assert "Managed by the Git sync Demo" in content, page
+        assert "data-save" not in content
+        assert '<button class="button danger">' not in content
+
+
+def test_a_disabled_or_deleted_sync_leaves_its_resources_to_people(
+    rows: dict[str, Any], admin: User, call: Callable[[User], APIClient]
+) -> None:
+    client, address = call(admin), f"/api/v1/services/{rows['services'].pk}"
+    GitSync.objects.update(is_enabled=False, due_at=None)
+    assert client.put(address, client.get(address).json(), format="json").status_code == 200
+    GitSync.objects.all().delete()
+    assert client.delete(f"{address}?although_used=true").status_code == 204
