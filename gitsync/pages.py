@@ -12,7 +12,7 @@ from gitsync import operations
 from gitsync.forms import SPEC_FIELDS, GitSyncForm, NewGitSyncForm
 from gitsync.models import GitSync, GitSyncResource, GitSyncRun
 from gitsync.operations import DELETE, EDIT, VIEW, list_git_syncs
-from gitsync.queries import build_repository_url, hide_differences
+from gitsync.queries import build_repository_url, hide_difference, list_viewable_kinds
 from gitsync.runs import get_last_run
 from rbac.policy import can_anywhere, get_permissions
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
@@ -53,13 +53,13 @@ def show_git_sync(request: PageRequest, pk: int) -> HttpResponse:
     """Show a sync with its faults, resources, differences and runs."""
     sync = get_git_sync(request, pk)
     page = paginate_queryset(GitSyncResource.objects.filter(sync=sync), request)
-    last = get_last_run(sync)
+    kinds, last = list_viewable_kinds(sync, request.user), get_last_run(sync)
     runs = GitSyncRun.objects.filter(sync=sync).select_related("requested_by").order_by("-pk")
     content = {
         "sync": sync,
         "url": build_repository_url(sync),
         "page": page,
-        "rows": list(hide_differences(page.items, sync, request.user)),
+        "rows": [hide_difference(row, kinds) for row in page.items],
         "faults": last.faults if last and sync.state == GitSync.State.FAILED else [],
         "runs": runs[:SHOWN_RUNS],
         "rights": get_permissions(request.user, sync),

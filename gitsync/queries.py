@@ -1,6 +1,5 @@
 """Reads of Git syncs for pages and API."""
 
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 from django.db.models import QuerySet
@@ -41,12 +40,14 @@ def build_repository_url(sync: GitSync) -> str:
     return parse_site_spec(sync.connector.spec).build_url(sync.repository) if sync.connector else ""
 
 
-def hide_differences(
-    rows: Iterable[GitSyncResource], sync: GitSync, reader: Principal
-) -> Iterator[GitSyncResource]:
-    """Yield rows; without the difference of a kind that the reader may not view in the sync's scope."""
+def list_viewable_kinds(sync: GitSync, reader: Principal) -> frozenset[str]:
+    """Return the kinds of resources that a reader may view in the scope of a sync."""
     permissions = get_permissions(reader, sync)
-    for row in rows:
-        if _VIEW_PERMISSIONS.get(row.kind) not in permissions:
-            row.difference = ""
-        yield row
+    return frozenset(kind for kind, permission in _VIEW_PERMISSIONS.items() if permission in permissions)
+
+
+def hide_difference(row: GitSyncResource, viewable_kinds: frozenset[str]) -> GitSyncResource:
+    """Return a row, without its difference if the reader may not view its kind."""
+    if row.kind not in viewable_kinds:
+        row.difference = ""
+    return row

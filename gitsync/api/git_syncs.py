@@ -11,7 +11,7 @@ from connectors.models import Connector
 from gitsync import operations
 from gitsync.models import GitSync, GitSyncResource, GitSyncRun
 from gitsync.operations import VIEW, GitSyncSpec, list_git_syncs
-from gitsync.queries import hide_differences
+from gitsync.queries import hide_difference, list_viewable_kinds
 from rbac.models import ServiceAccount
 from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS, PAGE_PARAMETERS
 from web.api.views import BaseApiView, check_version, respond_with_etag
@@ -180,12 +180,9 @@ class GitSyncResourceListView(GitSyncView):
     @extend_schema(parameters=PAGE_PARAMETERS, responses=GitSyncResourceDocument(many=True))
     def get(self, request: Request, pk: int) -> Response:
         sync = self.get_git_sync(pk)
-
-        def build_document(row: GitSyncResource) -> GitSyncResourceDocument:
-            (shown,) = hide_differences([row], sync, self.principal)
-            return GitSyncResourceDocument(shown)
-
-        return self.paginate(GitSyncResource.objects.filter(sync=sync), build_document)
+        kinds = list_viewable_kinds(sync, self.principal)
+        rows = GitSyncResource.objects.filter(sync=sync)
+        return self.paginate(rows, lambda row: GitSyncResourceDocument(hide_difference(row, kinds)))
 
 
 class GitSyncRunListView(GitSyncView):
