@@ -148,6 +148,15 @@ EXTENSION_POLICIES = (
         },
     ),
     IamPolicy(
+        "image-events",
+        "Events of pushed images",
+        "Reads the queue to which EventBridge sends the pushes to Amazon ECR.",
+        {
+            "sqs:ReceiveMessage": "Receives the events.",
+            "sqs:DeleteMessage": "Deletes an event once it is stored.",
+        },
+    ),
+    IamPolicy(
         "deployments",
         "ECS service deployments",
         "Detects deployments that AWS stopped or rolled back.",

@@ -140,6 +140,12 @@ TRIGGER_SETTING_CHARACTERS: Final = Limit(512, "characters", "setting of a trigg
 TRIGGER_REPOSITORIES: Final = Limit(
     10, "repositories", "repositories that an image trigger polls", OWN_CHOICE
 )
+QUEUE_MESSAGE_CHARACTERS: Final = Limit(
+    16 * 1024,
+    "characters",
+    "message of a queue that an image trigger reads",
+    f"{OWN_CHOICE}: an event has 1,000",
+)
 TRIGGER_EVENTS_PER_LOOK: Final = Limit(
     50, "events", "events that a trigger takes from a repository at once; the others follow", OWN_CHOICE
 )

@@ -20,6 +20,7 @@ from delegates.access.aws_access import (
 from delegates.access.connector_tests import record_connector_test, run_aws_test, run_site_test
 from delegates.access.images import read_registry
 from delegates.access.load_balancers import LOOKUPS, fetch_options
+from delegates.access.queue_calls import call_queue
 from delegates.access.remedies import describe_with_remedy
 from delegates.access.site_calls import (
     FETCH_FILES,
@@ -139,11 +140,13 @@ def _build_report(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]
             return read_registry(lookup.kind, caller, lookup.subject, lookup.region, tags)
         if lookup.kind == LookupRequest.Kind.FILES:
             return _fetch_files(lookup, caller)
+        if lookup.kind == LookupRequest.Kind.QUEUE:
+            return call_queue(caller, lookup.subject, lookup.params["receipts"])
         if lookup.kind in LOOKUPS:
             return {"seen": fetch_options(lookup.kind, caller, lookup.subject)}
         return {"clusters": [asdict(cluster) for cluster in fetch_clusters(caller)]}
     except AwsError as error:
-        if lookup.kind in _REGISTRY_KINDS:
+        if lookup.kind in (*_REGISTRY_KINDS, LookupRequest.Kind.QUEUE):
             return {"error": describe_with_remedy(lookup.connector, error, lookup.region)}
         return {"error": error.display_message}
 
@@ -158,7 +161,7 @@ def _fetch_files(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
 
 
 class LookupTaskOwner:
-    """Owner of the tasks of lookup requests; all of them are read-only."""
+    """Owner of the tasks of lookup requests; all of them may be repeated."""
 
     def acquire(self, task: DelegateTask) -> TaskPayload | None:
         """Return the call with the connector's credentials; None if the request is finished or impossible."""

@@ -254,6 +254,7 @@ class LookupRequest(models.Model):
         DIGESTS = "DIGESTS", "Image digests"
         REPOSITORIES = "REPOSITORIES", "Repositories"
         FILES = "FILES", "Manifest files"
+        QUEUE = "QUEUE", "Messages of a queue"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "connector__identifier"}

@@ -77,6 +77,7 @@ class TriggerWatch(models.Model):
         """Kind of place."""
 
         REPOSITORY = "REPOSITORY", "Image repository"
+        QUEUE = "QUEUE", "SQS queue"
 
     SCOPE_PATH: ClassVar[str] = "trigger__pipeline__scope"
     RESOURCE_TYPE: ClassVar[str] = "triggerwatch"

@@ -17,8 +17,9 @@ from pipelines.models import Pipeline, Trigger, TriggerFiring
 from pipelines.pages.pipelines import get_pipeline
 from pipelines.triggers import operations
 from pipelines.triggers.base import TriggerKind
+from pipelines.triggers.events import parse_payload
 from pipelines.triggers.firings import find_last_firings
-from pipelines.triggers.receiving import build_address, count_refusals, parse_payload
+from pipelines.triggers.receiving import build_address, count_refusals
 from pipelines.triggers.registry import find_kind, list_kinds
 from pipelines.triggers.trials import Trial, try_event, try_payload
 from rbac.policy import NotVisible, can, get_permissions, require

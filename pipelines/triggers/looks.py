@@ -1,5 +1,6 @@
 """Looks at what triggers watch: one worker claims each, and one commit has its events and its findings."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -9,8 +10,10 @@ from django.http import Http404
 from pipelines.models import TriggerWatch
 from pipelines.triggers.events import record_event
 from pipelines.triggers.firings import EXPECTED_ERRORS, describe_refusal
+from pipelines.triggers.queue_looks import look_at_queue
 from pipelines.triggers.repository_looks import look_at_repository
 from pipelines.triggers.watches import Look
+from rbac.models import User
 from web.clock import get_database_time
 from web.http.problems import Conflict
 
@@ -19,6 +22,12 @@ CLAIM_DURATION: Final = timedelta(seconds=60)
 # Until a delegate is expected to have answered.
 ANSWER_CHECK: Final = timedelta(seconds=3)
 WATCHES_PER_TICK: Final = 50
+# At least, after a fault.
+FAULT_PAUSE: Final = timedelta(seconds=60)
+_LOOKS: Final[Mapping[str, Callable[[TriggerWatch, User], Look]]] = {
+    TriggerWatch.Kind.REPOSITORY: look_at_repository,
+    TriggerWatch.Kind.QUEUE: look_at_queue,
+}
 
 
 def list_due_watches(now: datetime) -> list[int]:
@@ -52,7 +61,7 @@ def _look(watch: TriggerWatch) -> Look:
     try:
         if account is None:
             raise Conflict("The service account of the trigger was deleted. Choose another one.")
-        return look_at_repository(watch, account.user)
+        return _LOOKS[watch.kind](watch, account.user)
     except Http404:
         problem = "The service account cannot view the connector, or its secret."
     except EXPECTED_ERRORS as refused:
@@ -66,17 +75,18 @@ def _record(watch: TriggerWatch, claimed_until: datetime, result: Look) -> bool:
     values: dict[str, Any] = {"state": dict(result.state), "lookup": result.lookup}
     if result.lookup is not None:
         values["due_at"] = now + ANSWER_CHECK
-    elif result.continues:
-        values["due_at"] = now
     else:
-        pause = timedelta(seconds=watch.interval_seconds)
-        values |= {"due_at": now + pause, "looked_at": now, "problem": result.problem}
+        pause = timedelta(seconds=0 if result.continues else watch.interval_seconds)
+        due_at = now + max(pause, FAULT_PAUSE if result.problem else pause)
+        values |= {"due_at": due_at, "looked_at": now, "problem": result.problem}
     with transaction.atomic():
         claimed = TriggerWatch.objects.filter(pk=watch.pk, due_at=claimed_until)
         if not claimed.update(**values):
             return False
         for event in result.events:
             record_event(watch.trigger, event, now=now)
+        for event, reason in result.refused:
+            record_event(watch.trigger, event, now=now, refusal=reason)
     if watch.lookup is not None and watch.lookup != result.lookup:
         watch.lookup.delete()
     return bool(result.events)

@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
 
-from guards.input_problems import InputRejected
-from guards.json_parser import parse_json
 from guards.limits import (
     TRIGGER_BODY_BYTES,
     TRIGGER_REFUSALS_PER_ADDRESS,
@@ -19,12 +17,12 @@ from guards.metrics import TRIGGER_REQUESTS
 from pipelines.models import Trigger, TriggerFiring
 from pipelines.tasks import request_firings
 from pipelines.triggers.base import HookRequest, RequestRefused, TriggerKind
-from pipelines.triggers.events import record_event
+from pipelines.triggers.events import parse_payload, record_event
 from pipelines.triggers.registry import find_kind, list_kinds
 from pipelines.triggers.watches import wake_watch
 from rbac.policy import NotVisible
 from rbac.usage_counts import counts, is_within_limit
-from web.http.problems import BadInput, Problem, TooLarge, TooManyRequests
+from web.http.problems import Problem, TooLarge, TooManyRequests
 
 # Compared for addresses that do not exist, in the time that it takes for others.
 _NO_SECRET: Final = "0" * 43
@@ -91,19 +89,6 @@ def build_address(trigger: Trigger) -> str:
     if kind is None or not kind.has_address:
         return ""
     return f"{settings.PUBLIC_URL}{reverse('trigger-hook', args=[trigger.key])}"
-
-
-def parse_payload(body: bytes) -> Any:
-    """Parse the body of a request. Raises `BadInput`."""
-    try:
-        payload = parse_json(body.decode())
-    except UnicodeDecodeError as error:
-        raise BadInput("The body is not UTF-8.") from error
-    except InputRejected as rejected:
-        raise BadInput(f"The body is not usable JSON: {rejected.problem.display_message}") from rejected
-    if not isinstance(payload, dict):
-        raise BadInput("The body must be a JSON object.")
-    return payload
 
 
 def count_refusals(trigger: Trigger) -> int:

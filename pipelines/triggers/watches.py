@@ -10,6 +10,7 @@ from pipelines.models import Trigger, TriggerWatch
 from pipelines.triggers.base import TriggerEvent
 from pipelines.triggers.registry import find_kind
 from web.clock import get_database_time
+from web.http.problems import Conflict
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Look:
 
     state: Mapping[str, Any]
     events: tuple[TriggerEvent, ...] = ()
+    refused: tuple[tuple[TriggerEvent, str], ...] = ()
+    """What was no event, each with the reason."""
     problem: str = ""
     lookup: LookupRequest | None = None
     continues: bool = False
@@ -29,10 +32,15 @@ class Look:
 def update_watches(trigger: Trigger) -> None:
     """Make the rows of a trigger those of its settings; one with the same settings keeps its findings.
 
-    A disabled trigger has none: what changes meanwhile is not made up for.
+    A disabled trigger has none: what changes meanwhile is not made up for. Raises `Conflict` for a queue of
+    another trigger, for each message has one reader.
     """
     kind = find_kind(trigger.kind)
     sources = kind.list_watch_sources(trigger.spec) if kind and trigger.is_enabled else []
+    queues = [source.subject for source in sources if source.kind == TriggerWatch.Kind.QUEUE]
+    others = TriggerWatch.objects.filter(kind=TriggerWatch.Kind.QUEUE, subject__in=queues)
+    if queues and others.exclude(trigger=trigger).exists():
+        raise Conflict("Another trigger reads this queue. Give each trigger a queue of its own.")
     present = {(row.kind, row.subject): row for row in TriggerWatch.objects.filter(trigger=trigger)}
     now, kept = get_database_time(), set()
     for source in sources:

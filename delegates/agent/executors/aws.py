@@ -84,6 +84,8 @@ EXTENDED_OPERATIONS = {
     "iam": ("SimulatePrincipalPolicy",),
     # Manifests in S3 (R156).
     "s3": ("GetObject", "ListObjectsV2"),
+    # Events of image triggers.
+    "sqs": ("DeleteMessageBatch", "ReceiveMessage"),
     "sts": ("GetCallerIdentity",),
 }
 ALLOWED_OPERATIONS = frozenset(

@@ -1,6 +1,6 @@
 """Image push: Docker Hub, registries with notifications (OCI distribution), and Amazon ECR by EventBridge.
 
-Registries and ECR are also polled, through a connector.
+Registries and ECR are also polled, and EventBridge's events read from a queue, through a connector.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from typing import Any, Final
 from connectors.models import Connector
 from connectors.queries import find_connector
 from connectors.required_access import find_missing_permissions, get_connector_requirements
+from delegates.access.queues import QUEUE_URL
 from guards.limits import TRIGGER_REPOSITORIES
 from guards.patterns import is_glob_match
 from pipelines.models import Pipeline, TriggerWatch
@@ -31,8 +32,9 @@ from rbac.models import User
 from web.http.problems import BadInput
 
 IMAGES, TAGS = "images", "tags"
-CONNECTOR, REGION, POLL = "connector", "region", "poll"
+CONNECTOR, REGION, POLL, QUEUE = "connector", "region", "poll", "queue"
 NEVER: Final = "never"
+QUEUE_INTERVAL_SECONDS: Final = 20
 CONNECTOR_KINDS: Final = (Connector.Kind.AWS, Connector.Kind.DOCKER_REGISTRY)
 TOKEN_HEADER: Final = "X-Slipway-Token"  # noqa: S105 - the name of a header
 _TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
@@ -87,6 +89,12 @@ class ImagePush(TriggerKind):
             "To AWS or a Docker registry, such as org.ecr. The service account needs access to it.",
         ),
         Setting(REGION, "Region", "Of Amazon ECR. Empty: the test region of the connector."),
+        Setting(
+            QUEUE,
+            "SQS queue",
+            "URL of a queue to which EventBridge sends the pushes to Amazon ECR, read through the connector. "
+            "Needs no public address.",
+        ),
     )
     values = {
         "repository": "Repository without the name of the registry",
@@ -116,23 +124,31 @@ class ImagePush(TriggerKind):
         """Yield why the connector cannot be used."""
         if not (reference := spec.get(CONNECTOR)):
             return
-        connector = find_connector(pipeline.scope, reference, *CONNECTOR_KINDS)
+        kinds = (Connector.Kind.AWS,) if spec.get(QUEUE) else CONNECTOR_KINDS
+        connector = find_connector(pipeline.scope, reference, *kinds)
         if connector is None:
-            message = f"there is no connector {reference} to AWS or a Docker registry for {pipeline.scope}"
+            names = " or ".join(kind.label for kind in kinds)
+            message = f"there is no connector {reference} to {names} for {pipeline.scope}"
             yield {"path": f"spec.{CONNECTOR}", "message": message}
             return
         for missing in find_missing_permissions(actor, get_connector_requirements(connector)):
             yield {"path": f"spec.{CONNECTOR}", "message": missing.message}
 
     def list_watch_sources(self, spec: Mapping[str, Any]) -> list[WatchSource]:
-        """Return the repositories to poll."""
-        if not _polls(spec):
-            return []
-        settings = {name: spec.get(name) for name in (CONNECTOR, REGION, TAGS)}
-        interval = int(spec[POLL]) * 60
-        return [
-            WatchSource(TriggerWatch.Kind.REPOSITORY, image, settings, interval) for image in spec[IMAGES]
-        ]
+        """Return the repositories to poll, and the queue to read."""
+        sources = []
+        if _polls(spec):
+            settings = {name: spec.get(name) for name in (CONNECTOR, REGION, TAGS)}
+            interval = int(spec[POLL]) * 60
+            sources = [
+                WatchSource(TriggerWatch.Kind.REPOSITORY, image, settings, interval) for image in spec[IMAGES]
+            ]
+        if spec.get(QUEUE):
+            settings = {CONNECTOR: spec[CONNECTOR]}
+            sources.append(
+                WatchSource(TriggerWatch.Kind.QUEUE, spec[QUEUE], settings, QUEUE_INTERVAL_SECONDS)
+            )
+        return sources
 
     def find_watched_subject(self, spec: Mapping[str, Any], event: TriggerEvent) -> str:
         """Return the polled repository of a push without a digest: the poll finds the digest."""
@@ -152,6 +168,11 @@ class ImagePush(TriggerKind):
                 "A registry with notifications, such as distribution or Harbor",
                 f"Add an endpoint with the URL `{address}`, and the header `Authorization: Bearer` followed "
                 "by the secret.",
+            ),
+            SetupStep(
+                "Amazon ECR, by a queue",
+                "In EventBridge, create a rule with the pattern below that sends to an SQS queue. Enter the "
+                "URL of the queue in this trigger, with a connector that may receive and delete messages.",
             ),
             SetupStep(
                 "Amazon ECR",
@@ -209,10 +230,15 @@ def _list_poll_problems(spec: Mapping[str, Any]) -> Iterator[dict[str, str]]:
     if spec.get(REGION) and not _REGION_NAME.fullmatch(spec[REGION]):
         message = "is not the name of a region, such as eu-central-1"
         yield {"path": f"spec.{REGION}", "message": message}
+    if spec.get(QUEUE) and not QUEUE_URL.match(spec[QUEUE]):
+        message = (
+            "is not the URL of a queue, such as https://sqs.eu-central-1.amazonaws.com/123456789012/pushes"
+        )
+        yield {"path": f"spec.{QUEUE}", "message": message}
+    if (_polls(spec) or spec.get(QUEUE)) and not spec.get(CONNECTOR):
+        yield {"path": f"spec.{CONNECTOR}", "message": "choose the connector to read through"}
     if not _polls(spec):
         return
-    if not spec.get(CONNECTOR):
-        yield {"path": f"spec.{CONNECTOR}", "message": "choose the connector that polls"}
     images = spec[IMAGES]
     if pattern := next((image for image in images if not _REPOSITORY.fullmatch(image)), ""):
         message = f"{pattern} is not the name of a repository; patterns cannot be polled"
