@@ -74,6 +74,19 @@ PAGES = {
     "administration": "/admin/",
     "system": "/system/",
     "retention": "/system/retention/",
+    "acceptance-runs": "/system/acceptance/",
+    "new-acceptance-run": "/system/acceptance/new/",
+    "triggers": "/pipelines/{pipeline}/triggers/",
+    "new-trigger": "/pipelines/{pipeline}/triggers/new/",
+    "new-webhook-trigger": "/pipelines/{pipeline}/triggers/new/webhook/",
+    "new-image-trigger": "/pipelines/{pipeline}/triggers/new/image/",
+    "policy-rules": "/policy-rules/",
+    "new-policy-rule": "/policy-rules/new/",
+    "test-policy": "/policy-rules/test/",
+    "notification-rules": "/notifications/",
+    "new-notification-rule": "/notifications/new/",
+    "new-secret": "/secrets/new/",
+    "new-connector": "/connectors/new/",
 }
 
 

@@ -69,7 +69,7 @@ def test_a_newcomer_is_led_from_nothing_to_a_deployment(
     page = home
     page.route_web_socket("**/ws/**", lambda socket: None)
     follow(page, "Connect an AWS account")
-    page.get_by_label("Name").fill("My account")
+    page.get_by_label("Name", exact=True).fill("My account")
     page.get_by_label("Access key", exact=True).check()
     page.get_by_label("Access key id").fill("AKIAIOSFODNN7EXAMPLE")
     page.get_by_label("Secret access key (new value)").fill(planted("wJalrXUtnFEMI/K7MDENG"))
