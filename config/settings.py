@@ -386,6 +386,7 @@ SPECTACULAR_SETTINGS = {
         "NotifiableEvent": "notifications.events.SUBSCRIBABLE_EVENTS",
         "TriggerFiringStatus": "pipelines.models.TriggerFiring.Status",
         "NotificationStatus": "notifications.models.Notification.Status",
+        "GitProvider": "gitsync.models.GitSyncHook.Provider",
         "GitSyncState": "gitsync.models.GitSync.State",
         "GitSyncResourceState": "gitsync.models.GitSyncResource.State",
         "GitSyncResult": "gitsync.models.GitSyncRun.Result",

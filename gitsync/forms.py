@@ -5,6 +5,7 @@ from typing import Any, Final
 from django import forms
 
 from connectors.models import Connector
+from gitsync.models import GitSyncHook
 from gitsync.operations import GitSyncSpec
 from gitsync.queries import list_git_connectors, list_usable_accounts
 from rbac.models import ServiceAccount, User
@@ -87,3 +88,11 @@ class NewGitSyncForm(ScopedForm, IdentifierForm, GitSyncForm):
     )
 
     field_order = ("in_scope", "name", "identifier")
+
+
+class HookForm(PageForm):
+    """Provider of the pushes of a Git sync."""
+
+    provider = forms.ChoiceField(
+        choices=GitSyncHook.Provider.choices, help_text="Pushes are signed as this provider does it."
+    )

@@ -1,5 +1,6 @@
 """Git syncs, the resources that they manage, and their runs."""
 
+import uuid
 from typing import ClassVar
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from django.db.models import Q
 
 from connectors.models import Connector
 from delegates.models import LookupRequest
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope, ServiceAccount
 from rbac.models.scopes import IDENTIFIER_PATTERN, validate_identifier
 
@@ -173,6 +175,36 @@ class GitSyncRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.sync} at {self.commit[:12] or 'no commit'}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.sync.scope
+
+
+class GitSyncHook(models.Model):
+    """Address that a Git provider sends pushes to; `key` is its public part."""
+
+    class Provider(models.TextChoices):
+        """Sender of pushes, as the trigger kind `git` knows it."""
+
+        GITHUB = "github", "GitHub"
+        GITLAB = "gitlab", "GitLab"
+        BITBUCKET = "bitbucket", "Bitbucket"
+        PLAIN = "plain", "Another, by a hook"
+
+    SCOPE_PATH: ClassVar[str] = "sync__scope"
+    RESOURCE_TYPE: ClassVar[str] = "gitsync"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"gitsync": "sync__identifier"}
+
+    sync = models.OneToOneField(GitSync, on_delete=models.CASCADE, related_name="hook")
+    key = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    provider = models.CharField(max_length=16, choices=Provider, default=Provider.GITHUB)
+    secret = EncryptedTextField(bound_to=["key"])
+    # The last push to the branch of the sync.
+    pushed_at = models.DateTimeField(null=True, editable=False)
+
+    def __str__(self) -> str:
+        return f"webhook of {self.sync}"
 
     @property
     def scope(self) -> Scope:

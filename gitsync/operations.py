@@ -1,6 +1,7 @@
 """Operations on Git syncs: create, update, delete, and sync now."""
 
 import re
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +18,7 @@ from connectors.operations.identifiers import (
 )
 from connectors.required_access import get_connector_requirements, require_access
 from connectors.specs.sites import describe_repository_problem
-from gitsync.models import GitSync
+from gitsync.models import GitSync, GitSyncHook
 from gitsync.tasks import request_pass
 from guards.limits import GIT_SYNCS
 from rbac.audit import record_audit_entry
@@ -31,6 +32,7 @@ EDIT: Final = "core_gitsync_edit"
 DELETE: Final = "core_gitsync_delete"
 # Who may create keys of a service account may act as it anyway.
 ACT_AS: Final = "core_serviceaccount_manageapikey"
+_PREFIX: Final = "slp_hook_"
 _BRANCH: Final = re.compile(r"[\w][\w./+-]{0,254}\Z", re.ASCII)
 _FOLDER: Final = re.compile(r"[^\x00-\x1f\x7f\\]{0,255}\Z")
 _FIELDS: Final = (
@@ -107,6 +109,26 @@ def request_sync(*, actor: User, sync: GitSync) -> None:
             raise Conflict("The Git sync is disabled. Enable it first.")
         record_audit_entry(actor=actor, action="gitsync.request", thing=sync)
     _wake(sync)
+
+
+def set_up_hook(*, actor: User, sync: GitSync, provider: str) -> tuple[GitSyncHook, str]:
+    """Create the webhook of a sync, or replace its provider and secret; the secret is never returned again.
+
+    Raises `BadInput` for an unknown provider.
+    """
+    require(actor, EDIT, sync)
+    if provider not in GitSyncHook.Provider.values:
+        message = f"Use one of {', '.join(GitSyncHook.Provider.values)}."
+        raise BadInput("The webhook is not valid.", errors=[{"path": "provider", "message": message}])
+    secret = f"{_PREFIX}{secrets.token_urlsafe(32)}"
+    with transaction.atomic():
+        hook = GitSyncHook.objects.filter(sync=sync).first() or GitSyncHook(sync=sync)
+        hook.provider, hook.secret = provider, secret
+        hook.save()
+        record_audit_entry(
+            actor=actor, action="gitsync.set_up_hook", thing=sync, after={"provider": provider}
+        )
+    return hook, secret
 
 
 def delete_git_sync(*, actor: User, sync: GitSync) -> None:

@@ -1,19 +1,26 @@
 """Pages of Git syncs."""
 
+import uuid
 from typing import Any
 
 from django.contrib import messages
 from django.db.models import Model
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from gitsync import operations
-from gitsync.forms import SPEC_FIELDS, GitSyncForm, NewGitSyncForm
-from gitsync.models import GitSync, GitSyncResource, GitSyncRun
+from gitsync.forms import SPEC_FIELDS, GitSyncForm, HookForm, NewGitSyncForm
+from gitsync.models import GitSync, GitSyncHook, GitSyncResource, GitSyncRun
 from gitsync.operations import DELETE, EDIT, VIEW, list_git_syncs
+from gitsync.pushes import build_hook_address, list_setup_steps, receive_push
 from gitsync.queries import build_repository_url, hide_difference, list_viewable_kinds
 from gitsync.runs import get_last_run
+from pipelines.triggers.base import HookRequest
 from rbac.policy import can_anywhere, get_permissions
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
 from web.forms.resource_pages import CreatePage, DeletePage, FormPage, ResourcePage, VersionedEditPage
@@ -62,6 +69,7 @@ def show_git_sync(request: PageRequest, pk: int) -> HttpResponse:
         "rows": [hide_difference(row, kinds) for row in page.items],
         "faults": last.faults if last and sync.state == GitSync.State.FAILED else [],
         "runs": runs[:SHOWN_RUNS],
+        "hook": GitSyncHook.objects.filter(sync=sync).defer("secret").first(),
         "rights": get_permissions(request.user, sync),
     }
     return render(request, "gitsync/git_sync.html", content)
@@ -124,6 +132,39 @@ class EditGitSync(GitSyncFormPage, VersionedEditPage[GitSync]):
             spec=form.build_spec(),
             version=self.get_opened_version(form),
         )
+
+
+@method_decorator(never_cache, name="dispatch")
+class SetUpHook(GitSyncPage, FormPage[GitSync]):
+    """Create the webhook of a sync, or replace its secret, which is shown once."""
+
+    permission = EDIT
+    form_class = HookForm
+    verb = "Set up webhook of"
+    here = "Webhook"
+    button = "Create secret"
+    hint = "A secret that the provider has now is refused from then on."
+
+    def save(self, form: HookForm) -> tuple[GitSyncHook, str]:
+        return operations.set_up_hook(
+            actor=self.request.user, sync=self.object, provider=form.cleaned_data["provider"]
+        )
+
+    def finish(self, saved: tuple[GitSyncHook, str]) -> HttpResponse:
+        """Show the secret, and how to set up the provider."""
+        hook, secret = saved
+        content = {"sync": self.object, "secret": secret, "address": build_hook_address(hook)}
+        steps = {"setup_steps": list_setup_steps(hook), "here": self.here}
+        return self.render(content | steps, 200, "gitsync/hook.html")
+
+
+@csrf_exempt
+@require_POST
+def receive_hook(request: HttpRequest, key: uuid.UUID) -> JsonResponse:
+    """Take a push of a Git provider, and answer 202 before anything is fetched."""
+    address = str(request.META.get("REMOTE_ADDR", ""))
+    received = HookRequest(request.headers, request.body, timezone.now(), request.GET.get("token", ""))
+    return JsonResponse({"is_push": receive_push(key, address, received)}, status=202)
 
 
 class DeleteGitSync(GitSyncPage, DeletePage[GitSync]):

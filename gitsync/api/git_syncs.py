@@ -9,8 +9,9 @@ from rest_framework.response import Response
 
 from connectors.models import Connector
 from gitsync import operations
-from gitsync.models import GitSync, GitSyncResource, GitSyncRun
+from gitsync.models import GitSync, GitSyncHook, GitSyncResource, GitSyncRun
 from gitsync.operations import VIEW, GitSyncSpec, list_git_syncs
+from gitsync.pushes import build_hook_address
 from gitsync.queries import hide_difference, list_viewable_kinds
 from rbac.models import ServiceAccount
 from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS, PAGE_PARAMETERS
@@ -106,6 +107,20 @@ class GitSyncRunDocument(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField()
 
 
+class GitSyncHookInput(serializers.Serializer[Any]):
+    """Provider that sends the pushes."""
+
+    provider = serializers.ChoiceField(choices=GitSyncHook.Provider.choices)
+
+
+class GitSyncHookDocument(serializers.Serializer[Any]):
+    """Webhook of a Git sync."""
+
+    address = serializers.CharField()
+    provider = serializers.ChoiceField(choices=GitSyncHook.Provider.choices)
+    secret = serializers.CharField()
+
+
 class GitSyncView(BaseApiView):
     """Base of the routes of one Git sync."""
 
@@ -172,6 +187,21 @@ class GitSyncRequestView(GitSyncView):
     def post(self, request: Request, pk: int) -> Response:
         operations.request_sync(actor=self.principal, sync=self.get_git_sync(pk))
         return Response(GitSyncDocument(self.get_git_sync(pk)).data, status=202)
+
+
+class GitSyncHookView(GitSyncView):
+    """Webhook of a Git sync with a new secret, which is shown once; an older secret stops working."""
+
+    one_time_field = "secret"
+
+    @extend_schema(request=GitSyncHookInput, responses={201: GitSyncHookDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        body = self.get_validated_body(GitSyncHookInput)
+        hook, secret = operations.set_up_hook(
+            actor=self.principal, sync=self.get_git_sync(pk), provider=body["provider"]
+        )
+        document = {"address": build_hook_address(hook), "provider": hook.provider, "secret": secret}
+        return Response(GitSyncHookDocument(document).data, status=201)
 
 
 class GitSyncResourceListView(GitSyncView):

@@ -8,6 +8,7 @@ urlpatterns = [
     path("git-syncs", git_syncs.GitSyncListView.as_view(), name="api-git-syncs"),
     path("git-syncs/<int:pk>", git_syncs.GitSyncDetailView.as_view(), name="api-git-sync"),
     path("git-syncs/<int:pk>/sync", git_syncs.GitSyncRequestView.as_view(), name="api-git-sync-request"),
+    path("git-syncs/<int:pk>/webhook", git_syncs.GitSyncHookView.as_view(), name="api-git-sync-hook"),
     path(
         "git-syncs/<int:pk>/resources",
         git_syncs.GitSyncResourceListView.as_view(),

@@ -25,7 +25,7 @@ from rbac.usage_counts import counts, is_within_limit
 from web.http.problems import Problem, TooLarge, TooManyRequests
 
 # Compared for addresses that do not exist, in the time that it takes for others.
-_NO_SECRET: Final = "0" * 43
+NO_SECRET: Final = "0" * 43
 REFUSALS_SHOWN_SECONDS: Final = 3600
 
 
@@ -50,16 +50,13 @@ def receive_request(key: UUID, address: str, request: HookRequest) -> Receipt:
     A refused request leaves only counters. Raises `NotVisible`, `SignatureRefused`, `TooManyRequests`,
     `TooLarge` and `BadInput`.
     """
-    if counts.get(_get_refusal_key(address)) > TRIGGER_REFUSALS_PER_ADDRESS:
-        raise TooManyRequests("Too many refused requests. Wait a minute.")
-    if len(request.body) > TRIGGER_BODY_BYTES:
-        raise TooLarge(f"A payload must be at most {TRIGGER_BODY_BYTES}.")
+    require_acceptable(address, request)
     trigger = _find_trigger(key)
     kind = find_kind(trigger.kind) if trigger else None
     try:
         _authenticate(trigger, kind, request)
     except RequestRefused:
-        counts.increment(_get_refusal_key(address), seconds=60)
+        count_refusal(address)
         if trigger is None or kind is None:
             TRIGGER_REQUESTS.labels("unknown").inc()
             raise NotVisible("This trigger does not exist.") from None
@@ -83,6 +80,22 @@ def receive_request(key: UUID, address: str, request: HookRequest) -> Receipt:
     return receipt
 
 
+def require_acceptable(address: str, request: HookRequest) -> None:
+    """Check size and sender before anything is read.
+
+    Raises `TooLarge`, and `TooManyRequests` for a network address with many refused requests.
+    """
+    if counts.get(_get_refusal_key(address)) > TRIGGER_REFUSALS_PER_ADDRESS:
+        raise TooManyRequests("Too many refused requests. Wait a minute.")
+    if len(request.body) > TRIGGER_BODY_BYTES:
+        raise TooLarge(f"A payload must be at most {TRIGGER_BODY_BYTES}.")
+
+
+def count_refusal(address: str) -> None:
+    """Count a refused request of a network address."""
+    counts.increment(_get_refusal_key(address), seconds=60)
+
+
 def build_address(trigger: Trigger) -> str:
     """Return the public address of a trigger, "" if its kind has none."""
     kind = find_kind(trigger.kind)
@@ -104,7 +117,7 @@ def _find_trigger(key: UUID) -> Trigger | None:
 def _authenticate(trigger: Trigger | None, kind: TriggerKind | None, request: HookRequest) -> None:
     """Check the secret of a trigger. Raises `RequestRefused`, for a missing one after the same work."""
     if trigger is None or kind is None or not kind.has_address or not trigger.secret:
-        _get_any_kind().authenticate({}, _NO_SECRET, request)
+        _get_any_kind().authenticate({}, NO_SECRET, request)
         raise RequestRefused
     kind.authenticate(trigger.spec, trigger.secret, request)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.api.requests import Ask, Row, add_scope, allow_get, get, use_key_of
-from tests.api.required_access import Anywhere, Lists, Needs
+from tests.api.required_access import Anywhere, Lists, Needs, Open
 from tests.api.sample_project import World
 
 
@@ -53,6 +53,20 @@ GIT_SYNCS: dict[str, Row] = {
         use_key_of("git_sync"),
     ),
     "api-git-sync-request": Row((Ask("post", Needs("core_gitsync_edit", 409)),), use_key_of("git_sync")),
+    "set-up-git-sync-hook": Row(
+        (
+            get(Needs("core_gitsync_edit")),
+            Ask("post", Needs("core_gitsync_edit"), body=lambda world: {"provider": "plain"}, is_form=True),
+        ),
+        use_key_of("git_sync"),
+    ),
+    "git-sync-hook": Row(
+        (Ask("post", Open(401, anonymous=401)),), lambda world: {"key": world.git_sync.hook.key}
+    ),
+    "api-git-sync-hook": Row(
+        (Ask("post", Needs("core_gitsync_edit", 201), body=lambda world: {"provider": "github"}),),
+        use_key_of("git_sync"),
+    ),
     "api-git-sync-resources": allow_get(Needs("core_gitsync_view"), use_key_of("git_sync")),
     "api-git-sync-runs": allow_get(Needs("core_gitsync_view"), use_key_of("git_sync")),
 }

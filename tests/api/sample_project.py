@@ -10,7 +10,7 @@ from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Se
 from delegates.models import Delegate, DelegateToken
 from deployments.execution import operations
 from deployments.models import Approval, Execution, FreezeWindow
-from gitsync.models import GitSync, GitSyncResource, GitSyncRun
+from gitsync.models import GitSync, GitSyncHook, GitSyncResource, GitSyncRun
 from notifications.models import Notification, NotificationRule
 from pipelines.models import InputSet, Pipeline, PipelineVersion, Trigger, TriggerFiring
 from policies.models import PolicyRule
@@ -257,6 +257,7 @@ def create_git_sync_rows(connector: Connector, account: ServiceAccount) -> GitSy
         commit="1" * 40,
         difference=f"-name: {CANARY}",
     )
+    GitSyncHook.objects.create(sync=sync, secret=planted("secret-of-a-git-sync"))
     now = timezone.now()
     fault = {"file": f"{CANARY}.yaml", "line": 1, "column": 1, "message": CANARY}
     GitSyncRun.objects.create(
