@@ -5,7 +5,7 @@ from typing import Any
 
 from celery import Task
 
-from web.database_guards import require_current_database, require_writable_database
+from web.database_guards import require_current_database
 from web.http.outages import OUTAGE_ERRORS, is_outage
 
 logger = logging.getLogger(__name__)
@@ -17,7 +17,6 @@ class GuardedTask(Task):
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the task if it may change the database."""
         try:
-            require_writable_database()
             require_current_database()
         except OUTAGE_ERRORS as error:
             if not is_outage(error):

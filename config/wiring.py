@@ -116,12 +116,12 @@ def _register_work_delays() -> None:
 
 def _register_database_guards() -> None:
     """Register what stops tasks, requests that write, and agents."""
-    from ops.backups.restores import settle_detected_restore
+    from ops.backups.restores import require_settled_database
     from ops.backups.unfinished import require_finished_restore
     from web.database_guards import register_work_guard, register_write_guard
 
     register_write_guard(require_finished_restore)
-    register_work_guard(settle_detected_restore)
+    register_work_guard(require_settled_database)
 
 
 def _register_inventory() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.core.management import call_command
 from django.core.management.commands.migrate import Command as DjangoMigrate
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from accounts.authentication.sessions import end_every_session
 from connectors.key_rotation import list_rotatable_columns
@@ -38,7 +38,14 @@ from ops.backups.manifests import (
     write_manifest,
 )
 from ops.backups.restore_locks import hold_restore_lock
-from ops.backups.unfinished import MARK_TABLE, find_unfinished_restore, list_tables, remove_mark
+from ops.backups.unfinished import (
+    MARK_TABLE,
+    find_unfinished_restore,
+    get_mark_condition,
+    list_tables,
+    remove_mark,
+    require_finished_restore,
+)
 from ops.models import ServerProcess
 from ops.processes import list_processes
 from pipelines.triggers.clock import skip_missed_times
@@ -48,7 +55,7 @@ from rbac.audit import record_audit_entry
 from rbac.encryption import get_token_key_name
 from rbac.models import Scope
 from web.clock import get_database_time
-from web.epochs import begin_history, get_epoch, is_database_behind
+from web.epochs import begin_history, check_epoch, get_epoch, is_database_behind
 from web.models import InstallationEpoch
 
 HELD_REASON = "Not sent: the database was restored from a backup. Send it again if it is still needed."
@@ -148,10 +155,25 @@ def settle_snapshot(taken_at: datetime) -> RestoredState:
         return settle_restored_state(taken_at, {"snapshot_of": taken_at.isoformat()})
 
 
-def settle_detected_restore() -> None:
+def require_settled_database() -> None:
+    """Settle a restore that nobody reported; one query in a database that was not restored.
+
+    Raises `DatabaseNotUsable` while a reported restore is unfinished.
+    """
+    try:
+        check = check_epoch(get_mark_condition())
+    except DatabaseError:
+        # While a backup is loaded, tables are missing.
+        require_finished_restore()
+        raise
+    if check is None or check.holds:
+        require_finished_restore()
+    elif check.may_be_behind:
+        _settle_detected_restore()
+
+
+def _settle_detected_restore() -> None:
     """Pause, end and hold what is under way if the database is older than what Valkey remembers."""
-    if not is_database_behind():
-        return
     with transaction.atomic():
         # Of several processes, one settles.
         list(InstallationEpoch.objects.select_for_update())

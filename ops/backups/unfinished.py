@@ -11,15 +11,17 @@ class UnfinishedRestoreError(SystemExit):
     """Error raised at the start of a process on a database whose restore did not finish."""
 
 
+def get_mark_condition() -> str:
+    """Return the SQL condition that holds in a database with the mark."""
+    if connection.vendor == "postgresql":
+        return f"to_regclass('{MARK_TABLE}') IS NOT NULL"
+    return f"EXISTS (SELECT 1 FROM sqlite_master WHERE name = '{MARK_TABLE}')"  # noqa: S608 - our own name
+
+
 def find_unfinished_restore() -> str:
     """Return why this database must not be used, or an empty text."""
-    exists = (
-        f"SELECT to_regclass('{MARK_TABLE}') IS NOT NULL"
-        if connection.vendor == "postgresql"
-        else f"SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = '{MARK_TABLE}')"  # noqa: S608
-    )
     with connection.cursor() as cursor:
-        cursor.execute(exists)
+        cursor.execute(f"SELECT {get_mark_condition()}")
         if not cursor.fetchone()[0]:
             return ""
         cursor.execute(f"SELECT backup, started_at FROM {MARK_TABLE}")  # noqa: S608 - our own name

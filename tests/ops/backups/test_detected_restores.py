@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from delegates.models import DelegateTask
@@ -12,14 +14,14 @@ from delegates.protocol.leases import acquire_tasks
 from deployments.execution.operations import decide_step
 from deployments.models import StepExecution
 from deployments.tasks import dispatch
-from ops.backups.restores import settle_restored_state
+from ops.backups.restores import require_settled_database, settle_restored_state
 from ops.doctor import Result, examine_installation
 from ops.tasks import tick
 from rbac.models import AuditEntry
 from tests.delegates.protocol.fake_agents import offer_task, register_agent
 from tests.fixtures.delegates import make_token
 from tests.fixtures.engine_driver import Drive
-from web.epochs import advance_epoch, get_epoch, is_database_behind
+from web.epochs import advance_epoch, check_epoch, get_epoch, is_database_behind
 from web.models import InstallationEpoch
 
 NOON = timezone.now() - timedelta(hours=3)
@@ -112,6 +114,25 @@ def test_a_restore_that_was_reported_is_not_noticed_again(drive: Drive) -> None:
     # The state before the restore is older all the same.
     InstallationEpoch.objects.update(history=before.previous_history, previous_history=None)
     assert is_database_behind()
+
+
+@pytest.mark.django_db
+def test_a_task_compares_with_one_query_and_valkey_is_asked_once_a_second() -> None:
+    for _ in range(9):
+        advance_epoch()
+    require_settled_database()
+    cache.clear()
+    with CaptureQueriesContext(connection) as queries:
+        require_settled_database()
+    assert len(queries) == 1
+
+    # Nothing is settled on what was remembered a moment ago: Valkey is asked again.
+    go_back()
+    check = check_epoch("1 = 0")
+    assert check is not None
+    assert (check.holds, check.may_be_behind) == (False, True)
+    require_settled_database()
+    assert not AuditEntry.objects.filter(action="installation.restore").exists()
 
 
 @pytest.mark.django_db

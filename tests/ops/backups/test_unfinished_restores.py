@@ -42,6 +42,17 @@ def test_no_task_runs_however_it_was_sent(caplog: pytest.LogCaptureFixture) -> N
 
 
 @pytest.mark.usefixtures("mark")
+def test_no_task_runs_while_the_tables_of_the_backup_are_missing(caplog: pytest.LogCaptureFixture) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE web_installationepoch RENAME TO loading")
+        try:
+            tick()
+        finally:
+            cursor.execute("ALTER TABLE loading RENAME TO web_installationepoch")
+    assert "was not run: The restore of /backups/1" in caplog.text
+
+
+@pytest.mark.usefixtures("mark")
 def test_requests_that_write_are_answered_503_with_the_reason(client: Client, admin: User) -> None:
     api = APIClient()
     api.force_authenticate(admin)
