@@ -1,6 +1,7 @@
 """Lookup of connectors, secrets and files that are visible from a scope."""
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
 from django.db.models import QuerySet, Value
@@ -35,10 +36,10 @@ def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | Non
 
 
 class ConnectorIndex:
-    """Connectors by scope and identifier; resolves any number of references after one query."""
+    """Connectors by scope and identifier; resolves any number of references with one query, or with none."""
 
     def __init__(self, connectors: Iterable[Connector]) -> None:
-        """Load the connectors that share an identifier with one of these."""
+        """Take the connectors that share an identifier with one of these."""
         identifiers = {connector.identifier for connector in connectors}
         # All spellings of references to these connectors.
         self.references = sorted(
@@ -46,17 +47,21 @@ class ConnectorIndex:
             for identifier in identifiers
             for level in ("", *(f"{name}." for name in _REFERENCE_LEVELS))
         )
-        rows = Connector.objects.filter(identifier__in=identifiers)
-        self._keys = {
-            (path, identifier): (kind, pk)
-            for path, identifier, kind, pk in rows.values_list("scope__path", "identifier", "kind", "pk")
-        }
+        self._identifiers = identifiers
 
     def find_key(self, scope_path: str, reference: str, kind: str) -> int | None:
         """Return the key of the connector that `find_connector` would return, or None."""
         identifier, paths = _parse_reference(scope_path, reference)
         matches = (self._keys.get((path, identifier), ("", None)) for path in reversed(paths))
         return next((pk for candidate_kind, pk in matches if candidate_kind == kind), None)
+
+    @cached_property
+    def _keys(self) -> dict[tuple[str, str], tuple[str, int]]:
+        rows = Connector.objects.filter(identifier__in=self._identifiers)
+        return {
+            (path, identifier): (kind, pk)
+            for path, identifier, kind, pk in rows.values_list("scope__path", "identifier", "kind", "pk")
+        }
 
 
 def _parse_reference(scope_path: str, reference: str) -> tuple[str, list[str]]:

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -9,7 +10,7 @@ from uuid import UUID
 from django.conf import settings
 
 from guards.limits import NOTIFICATION_CAUSE_CHARACTERS, NOTIFICATION_HOURS, NOTIFICATION_TEXT_CHARACTERS
-from notifications.channels.commit_statuses import find_commit
+from notifications.channels.commit_statuses import find_commit_target
 from notifications.channels.registry import CHANNELS
 from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
 from notifications.events import NotificationEvent
@@ -56,8 +57,8 @@ def build_notification(fact: NotificationEvent, rule: NotificationRule, now: dat
     """Return the row of one fact for one rule, not saved."""
     key = uuid.uuid4()
     document = build_document(fact, key, now)
-    if CHANNELS[rule.kind].reports_commits:
-        document |= {"commit": find_commit(rule.options, fact.variables)}
+    if CHANNELS[rule.kind].reports_commits and (target := find_commit_target(rule.kind, rule.options, fact)):
+        document |= asdict(target)
     return Notification(
         id=key,
         rule=rule,

@@ -51,7 +51,9 @@ class NotificationEvent:
 
     `path` is the URL path of its page, `action_path` that of what the reader should do, if any. `text` is
     one sentence; `last_output` are the last lines of a failed container, `variables` the values of the
-    pipeline's variables. No field may contain a secret: output of programs is redacted before.
+    pipeline's variables. `repository` and `commit` are those of the trigger that started the execution, and
+    `git_service` is the service that it named, such as github. No field may contain a secret: output of
+    programs is redacted before.
     """
 
     event: EventType
@@ -70,3 +72,6 @@ class NotificationEvent:
     last_output: tuple[str, ...] = ()
     action_path: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict)
+    repository: str = ""
+    commit: str = ""
+    git_service: str = ""

@@ -26,6 +26,7 @@ from notifications.event_texts import describe_test
 from notifications.events import SUBSCRIBABLE_EVENTS, EventType, NotificationEvent
 from notifications.filters import Filters, build_filters, list_filter_problems
 from notifications.models import Notification, NotificationRule
+from notifications.repository_tokens import has_reference, list_token_problems
 from notifications.rule_checks import list_channel_problems
 from notifications.tasks import request_send
 from rbac.audit import record_audit_entry
@@ -73,7 +74,7 @@ def create_rule(
     require(actor, EDIT, scope)
     require_valid_identifier(identifier)
     rule = NotificationRule(scope=scope, identifier=identifier, kind=kind)
-    _apply_spec(rule, spec)
+    _apply_spec(rule, spec, actor)
     if NotificationRule.objects.filter(scope=scope).count() >= NOTIFICATION_RULES:
         raise Conflict(f"A scope can have {NOTIFICATION_RULES}. Delete one that is no longer needed.")
     try:
@@ -96,7 +97,7 @@ def update_rule(
     """
     require(actor, EDIT, rule)
     before = build_audit_values(rule)
-    _apply_spec(rule, spec)
+    _apply_spec(rule, spec, actor)
     with transaction.atomic():
         current = NotificationRule.objects.filter(pk=rule.pk, version=version or rule.version)
         if not current.update(version=F("version") + 1):
@@ -196,9 +197,13 @@ def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
     }
 
 
-def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
+def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec, actor: User) -> None:
+    kept_token = rule.secret if rule.pk and not spec.unsigned else ""
     errors = [
         *list_channel_problems(rule, spec),
+        *list_token_problems(
+            rule, spec.options, url=spec.url or rule.url, token=spec.secret or kept_token, actor=actor
+        ),
         *_validate_events(spec),
         *_validate_secret(spec),
         *list_filter_problems(spec.filters),
@@ -215,8 +220,8 @@ def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec) -> None:
     rule.options = {option.name: spec.options.get(option.name, "") for option in channel.options}
     if spec.url:
         rule.url = spec.url
-    if spec.secret or spec.unsigned:
-        rule.secret = "" if spec.unsigned else spec.secret
+    if spec.secret or spec.unsigned or has_reference(rule.options):
+        rule.secret = "" if spec.unsigned or has_reference(rule.options) else spec.secret
         rule.is_signed = bool(rule.secret) and rule.kind == NotificationRule.Kind.WEBHOOK
     if spec.url or channel.options:
         rule.host = channel.describe_target(ChannelSettings(rule.url, "", rule.options))

@@ -7,7 +7,7 @@ from itertools import count
 from django.db import transaction
 from django.db.models import QuerySet
 
-from notifications.channels.commit_statuses import find_commit
+from notifications.channels.commit_statuses import find_commit_target
 from notifications.channels.registry import CHANNELS
 from notifications.documents import build_notification
 from notifications.events import EventType, NotificationEvent
@@ -52,7 +52,7 @@ def _is_wanted(rule: NotificationRule, fact: NotificationEvent) -> bool:
     channel = CHANNELS.get(rule.kind)
     if channel is None or not matches_filters(rule.filters, fact):
         return False
-    return not channel.reports_commits or bool(find_commit(rule.options, fact.variables))
+    return not channel.reports_commits or find_commit_target(rule.kind, rule.options, fact) is not None
 
 
 def list_subscribed_events(scope: Scope, events: Iterable[EventType]) -> frozenset[EventType]:

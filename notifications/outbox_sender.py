@@ -12,10 +12,11 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from guards.limits import NOTIFICATION_ATTEMPTS, NOTIFICATION_HOURS
-from notifications.channels.base import Channel, Delivery, DeliveryResult
+from notifications.channels.base import Channel, Delivery, DeliveryResult, format_reason
 from notifications.channels.registry import CHANNELS
 from notifications.digests import build_digest_due_filter, build_released_filter, release_digests
 from notifications.models import Notification, NotificationRule, OutboxLease
+from notifications.repository_tokens import TokenUnavailable, read_token
 from rbac.encryption import DecryptionFailed
 from web.clock import get_database_time
 from web.http.client import get_outgoing_reach
@@ -149,7 +150,9 @@ def claim_due_notifications(
     )
     next_ones = due.order_by("due_at", "created_at", "pk")
     claimed = Notification.objects.filter(rule=OuterRef("pk"), status=WAITING, claimed_until__gt=now)
-    rules = NotificationRule.objects.filter(Q(paused_until=None) | Q(paused_until__lte=now))
+    rules = NotificationRule.objects.select_related("scope").filter(
+        Q(paused_until=None) | Q(paused_until__lte=now)
+    )
     rules = (
         rules.exclude(pk__in=busy)
         .filter(~Exists(claimed))
@@ -185,8 +188,13 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
         return None
     try:
         delivery = Delivery(
-            str(row.pk), row.event, rule.url, rule.secret, row.body, int(now.timestamp()), rule.options
+            str(row.pk), row.event, rule.url, read_token(rule), row.body, int(now.timestamp()), rule.options
         )
+    except TokenUnavailable as problem:
+        record_result(
+            claimed, DeliveryResult(None, format_reason(f"Could not read the token: {problem}")), now
+        )
+        return None
     except DecryptionFailed as problem:
         record_result(claimed, DeliveryResult(None, f"Could not decrypt the address: {problem}"), now)
         return None

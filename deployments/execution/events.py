@@ -21,6 +21,7 @@ from notifications.event_texts import (
 )
 from notifications.events import EventType, NotificationEvent
 from notifications.outbox import list_subscribed_events, notify
+from pipelines.triggers.commit_origins import CommitOrigin, find_commit_origin
 from pipelines.triggers.kinds.pipeline import ABORTED, FAILED, SUCCEEDED, PipelineEnd, record_pipeline_end
 from steps.states import Outcome, Status
 from web.page_paths import get_page_path
@@ -121,6 +122,7 @@ def _build_fact(
     subject = ExecutionSubject(f"{execution.pipeline.name} #{execution.number}", services, environments)
     masked_cause = mask.mask_text(cause)
     last_output = (failure or execution.failure or {}).get("last_output", ())
+    origin = find_commit_origin(execution.pk) if execution.cause else CommitOrigin()
     return NotificationEvent(
         event=EventType.EXECUTION_FAILED,
         scope=execution.scope,
@@ -133,6 +135,9 @@ def _build_fact(
         services=services,
         environments=environments,
         variables=execution.inputs,
+        repository=origin.repository,
+        commit=origin.commit,
+        git_service=origin.git_service,
         started_by=execution.started_by.get_username() if execution.started_by else "",
         approved_by=_list_approvers(execution),
         last_output=tuple(mask.mask_text(line) for line in last_output),

@@ -85,7 +85,8 @@ class RuleChange(serializers.Serializer[Any]):
         child=serializers.CharField(allow_blank=True, max_length=2_000),
         default=dict,
         help_text="Values of a channel: `recipients` of Email, `region` (us, eu) of PagerDuty and Opsgenie, "
-        "`repository`, `commit` and `deployments` (yes, no) of GitHub and GitLab, `branch` of GitLab.",
+        "`token_secret` or `connector` in place of a token, `repository`, `commit` and `deployments` (yes, "
+        "no) of GitHub and GitLab, `branch` of GitLab.",
     )
     filters = RuleFilters(default=dict)
     digest_minutes = serializers.IntegerField(

@@ -4,7 +4,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from guards.address_policy import AddressPolicy
 from guards.urls import describe_url_problem
@@ -19,14 +19,36 @@ from notifications.channels.base import (
 )
 from notifications.channels.json_api import JsonApi, ServiceRefused
 from notifications.channels.webhook import get_visible_host
-from notifications.events import EventType
+from notifications.events import EventType, NotificationEvent
 
 _REPOSITORY: Final = re.compile(r"[\w.-]+(/[\w.-]+)+\Z", re.ASCII)
+_REPOSITORY_CHARACTERS: Final = 255
 _COMMIT: Final = re.compile(r"[0-9a-fA-F]{7,64}\Z")
-_REPOSITORY_OPTION: Final = ChannelOption("Repository", "Such as team/app.", name="repository")
+_TOKEN_OPTIONS: Final = (
+    ChannelOption(
+        "Secret",
+        "Reference of a secret with the token, such as org.github_token. Instead of a token.",
+        is_required=False,
+        name="token_secret",
+    ),
+    ChannelOption(
+        "Git connector",
+        "Reference of a connector whose password is the token. Instead of a token.",
+        is_required=False,
+        name="connector",
+    ),
+)
+_REPOSITORY_OPTION: Final = ChannelOption(
+    "Repository",
+    "Such as team/app. Empty: that of the push or image that triggered the execution.",
+    is_required=False,
+    name="repository",
+)
 _COMMIT_OPTION: Final = ChannelOption(
     "Commit variable",
-    "Name of the pipeline variable with the hash of the commit. Executions without it are not reported.",
+    "Name of the pipeline variable with the hash of the commit. Empty: the commit of the push or image that "
+    "triggered the execution. Executions without a commit are not reported.",
+    is_required=False,
     name="commit",
     max_length=128,
 )
@@ -38,10 +60,33 @@ _DEPLOYMENTS_OPTION: Final = ChannelOption(
 )
 
 
-def find_commit(options: Mapping[str, str], variables: Mapping[str, Any]) -> str:
-    """Return the commit that the variable of a rule names; "" without one."""
-    value = str(variables.get(options.get("commit", ""), ""))
-    return value if _COMMIT.match(value) else ""
+@dataclass(frozen=True)
+class CommitTarget:
+    """Repository and commit that an execution is reported to."""
+
+    repository: str
+    commit: str
+
+
+def find_commit_target(
+    service: str, options: Mapping[str, str], fact: NotificationEvent
+) -> CommitTarget | None:
+    """Return where a rule for a Git service reports an event to, None for nowhere.
+
+    Options that are empty are taken from the trigger of the execution, if it is not of another service.
+    """
+    is_of_service = fact.git_service in ("", service.lower())
+    repository = options.get("repository") or (fact.repository if is_of_service else "")
+    variable = options.get("commit", "")
+    commit = str(fact.variables.get(variable, "")) if variable else (fact.commit if is_of_service else "")
+    if not (_COMMIT.match(commit) and is_repository(repository)):
+        return None
+    return CommitTarget(repository, commit)
+
+
+def is_repository(name: str) -> bool:
+    """Return whether a text has owner and name of a repository."""
+    return bool(_REPOSITORY.match(name)) and ".." not in name and len(name) <= _REPOSITORY_CHARACTERS
 
 
 @dataclass(frozen=True)
@@ -65,9 +110,12 @@ class CommitStatusChannel(Channel):
 
     service: ClassVar[str]
     default_url: ClassVar[str]
+    # What a test reads with the token, below the API's URL, without a repository.
+    test_path: ClassVar[str]
     takes_digests: ClassVar[bool] = False
     reports_commits: ClassVar[bool] = True
     options: ClassVar[tuple[ChannelOption, ...]] = (
+        *_TOKEN_OPTIONS,
         _REPOSITORY_OPTION,
         _COMMIT_OPTION,
         _DEPLOYMENTS_OPTION,
@@ -75,21 +123,23 @@ class CommitStatusChannel(Channel):
 
     def list_problems(self, settings: ChannelSettings, reach: AddressPolicy) -> Problems:
         repository = settings.options.get("repository", "")
-        if not _REPOSITORY.match(repository) or ".." in repository:
+        if repository and not is_repository(repository):
             yield "options.repository", "Enter owner and name of the repository, such as team/app."
         if settings.url and (problem := describe_url_problem(settings.url, reach)):
             yield "url", format_reason(f"{problem}.")
 
     def describe_target(self, settings: ChannelSettings) -> str:
-        return f"{get_visible_host(settings.url or self.default_url)}/{settings.options['repository']}"[:255]
+        host, repository = get_visible_host(settings.url or self.default_url), settings.options["repository"]
+        return f"{host}/{repository}"[:255] if repository else host
 
     def send(self, delivery: Delivery, reach: AddressPolicy) -> DeliveryResult:
         api = JsonApi(self.service, self.build_headers(delivery.secret), reach)
         base = (delivery.url or self.default_url).rstrip("/")
         try:
             if delivery.event == EventType.TEST:
-                repository = delivery.options["repository"]
-                return DeliveryResult(api.send("GET", self.get_repository_url(base, repository)).status_code)
+                repository = delivery.options.get("repository", "")
+                url = self.get_repository_url(base, repository) if repository else f"{base}/{self.test_path}"
+                return DeliveryResult(api.send("GET", url).status_code)
             return self.report(api, base, _build_report(delivery))
         except ServiceRefused as refusal:
             return refusal.result
@@ -111,7 +161,8 @@ def _build_report(delivery: Delivery) -> CommitReport:
     document, options = delivery.document, delivery.options
     reports_deployments = options.get("deployments") != "no"
     return CommitReport(
-        repository=options["repository"],
+        # A notification of an earlier release names none.
+        repository=document.get("repository") or options["repository"],
         commit=document["commit"],
         event=EventType(delivery.event),
         name=f"slipway/{document['pipeline']}",

@@ -30,9 +30,11 @@ class GitHubChannel(CommitStatusChannel):
         "Only for GitHub Enterprise, such as https://github.example.com/api/v3.",
         is_required=False,
     )
+    test_path = "rate_limit"
     key = ChannelInput(
         "Token",
         "With write access to commit statuses and deployments of the repository. It is not shown again.",
+        is_required=False,
     )
 
     def build_headers(self, token: str) -> dict[str, str]:

@@ -30,7 +30,12 @@ class GitLabChannel(CommitStatusChannel):
         "Only for a GitLab of your own, such as https://gitlab.example.com/api/v4.",
         is_required=False,
     )
-    key = ChannelInput("Token", "A project access token with the scope api. It is not shown again.")
+    test_path = "user"
+    key = ChannelInput(
+        "Token",
+        "A project access token with the scope api. It is not shown again.",
+        is_required=False,
+    )
     options = (
         *CommitStatusChannel.options,
         ChannelOption(

@@ -144,7 +144,9 @@ class EditNotificationRuleForm(NotificationRuleForm):
             is_shown = "url" in self.conditional_fields
             current = f"address ({rule.host})" if is_shown else "value, if there is one"
             self.fields["url"].help_text = f"Leave empty to keep the current {current}."
-        if "secret" in self.fields and (rule.is_signed or self.channel.is_key_required):
+        if "secret" in self.fields and (
+            rule.is_signed or self.channel.is_key_required or self.channel.reports_commits
+        ):
             self.fields["secret"].help_text = "Leave empty to keep the current value."
         if not rule.is_signed:
             del self.fields["unsigned"]

@@ -179,7 +179,7 @@ def test_a_test_reads_the_repository_and_changes_nothing(
     assert git.statuses == []
 
 
-@pytest.mark.parametrize("repository", ["app", "team/../x/", "https://github.com/team/app", "team/app?x", ""])
+@pytest.mark.parametrize("repository", ["app", "team/../x/", "https://github.com/team/app", "team/app?x"])
 def test_a_repository_that_is_none_is_refused(repository: str) -> None:
     settings = ChannelSettings("", TOKEN, {"repository": repository, "commit": "sha"})
     assert [path for path, _ in CHANNELS["GitHub"].list_problems(settings, PUBLIC_ONLY)] == [
