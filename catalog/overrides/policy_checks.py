@@ -1,6 +1,6 @@
 """Policy checks of manifests, and their documents; `policies.subjects` has an example.
 
-Manifests in Git and S3 are not known before a run fetches them, so they are not checked.
+Manifests in Git and S3 are not known before a run fetches them: the steps that read them check them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

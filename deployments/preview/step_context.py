@@ -11,6 +11,7 @@ from aws.preview import PlannedCall, PreviewCaller, PreviewLimitReached
 from catalog.manifests import fetching
 from deployments.engine.service_locks import build_parallel_conflict
 from deployments.engine.steps import inputs as step_inputs
+from deployments.engine.steps.manifest_policies import check_manifest_policies
 from deployments.engine.steps.scheduler import are_parallel
 from deployments.execution.planning.stored_inputs import load_texts_by_path
 from deployments.journal.non_aws_calls import InProcessWork, open_work_access
@@ -106,9 +107,11 @@ class PreviewStepInputs:
     def load_manifests(self, kind: str) -> tuple[LoadedManifest, ...]:
         self._fetch_sources(kind)
         stage_data = self._stage_data
-        return step_inputs.load_manifests(
+        manifests = step_inputs.load_manifests(
             stage_data.execution, stage_data.stage, kind, self._get_values(), self._own
         )
+        check_manifest_policies(stage_data.execution, stage_data.stage, kind, manifests)
+        return manifests
 
     def load_template(self, kind: str) -> LoadedTemplate:
         self._fetch_sources(kind)

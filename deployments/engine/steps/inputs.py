@@ -23,6 +23,7 @@ from catalog.manifests.stores import (
 )
 from delegates.access.images import fetch_all_tags, parse_digest
 from delegates.access.remedies import find_site_remedy
+from deployments.engine.steps.manifest_policies import check_manifest_policies
 from deployments.execution.planning.stored_inputs import load_texts, load_texts_by_path
 from deployments.models import Execution, StageExecution, StepExecution
 from pipelines.definition.step_manifests import list_frozen_sources
@@ -369,9 +370,11 @@ class EngineStepInputs:
         self._log_sources(kind)
         outputs = self._context.get_outputs()
         reconcile_context = self._reconcile_context
-        return load_manifests(
+        manifests = load_manifests(
             reconcile_context.execution, reconcile_context.stage, kind, outputs, self._own, self._steps
         )
+        self._check_policies(kind, manifests)
+        return manifests
 
     def load_template(self, kind: str) -> LoadedTemplate:
         self._fetch_sources(kind)
@@ -386,6 +389,20 @@ class EngineStepInputs:
         self._pin_inputs(kind)
         self._log_sources(kind)
         return load_texts_by_path(self._own, kind)
+
+    def _check_policies(self, kind: str, manifests: Sequence[LoadedManifest]) -> None:
+        """Check what is about to be deployed; a rollback is never refused."""
+        context, reconcile_context = self._context, self._reconcile_context
+        is_forward = context.step.section == StepExecution.Section.EXECUTION
+        if not is_forward or not self._is_first(f"policies {kind}"):
+            return
+        messages = check_manifest_policies(
+            reconcile_context.execution, reconcile_context.stage, kind, manifests
+        )
+        action = context.row.pk
+        if messages and context.save_for_rollback(f"warned {kind}", action) == action:
+            for message in messages:
+                context.log(message, "warning")
 
     @property
     def _own(self) -> tuple[SourceRow, ...]:

@@ -24,6 +24,7 @@ from deployments.models import Execution, PreviewRequest, StageExecution
 from deployments.preview.documents import PreviewDetails
 from deployments.preview.operations import preview_pipeline
 from guards.address_policy import AddressPolicy
+from policies.models import PolicyRule
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
 from tests.catalog.manifests.stores.conftest import TASK, Move, create_git_connector, texts
@@ -89,6 +90,26 @@ def test_a_retry_goes_on_with_the_commit_that_the_run_began_with(
     second_execution = drive.run("1.27")
     assert second_execution.status == "SUCCESS"
     assert list_commits(second_execution) != {first}
+
+
+def test_a_policy_rule_refuses_files_that_only_the_run_can_see(
+    drive: Drive, git_server: GitServer, move: Move
+) -> None:
+    git_server.commit(texts())
+    create_git_connector(git_server.url)
+    service = move("Git", MAIN)
+    PolicyRule.objects.create(
+        scope=service.scope,
+        identifier="families",
+        name="Families",
+        subject="Manifest",
+        condition="kind != 'EcsTaskDefinition' || manifest.family == 'other'",
+        message="Rename the family.",
+        effect="REFUSE",
+    )
+    failure = get_failure(drive.run("1.27"))
+    assert failure["code"] == "POLICY_VIOLATED"
+    assert failure["message"].endswith("Rename the family.")
 
 
 def test_a_tag_may_be_chosen_by_a_variable(drive: Drive, git_server: GitServer, move: Move) -> None:
