@@ -11,6 +11,7 @@ REGISTERING_MODULES = (
     "catalog.connector_users",
     "catalog.delegate_environments",
     "catalog.manifests.manifest_files",
+    "gitsync.connector_users",
     "notifications.usages",
     "pipelines.definition.step_references",
     "pipelines.usages",

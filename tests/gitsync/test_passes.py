@@ -1,18 +1,23 @@
 """Passes over a Git sync, against a real Git server."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
+from django.db.models import F
 
 from catalog.models import Environment, Service
+from connectors.operations import delete_connector
 from gitsync.models import GitSync, GitSyncResource, GitSyncRun
 from gitsync.operations import request_sync
-from gitsync.passes import advance_sync
+from gitsync.passes import LeaseLost, SyncPass, advance_sync
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, RoleAssignment, Scope, User
 from tests.fixtures.git import GitServer
 from tests.gitsync.conftest import ENVIRONMENT, SERVICE, RunPass, change_while_disabled
 from web.clock import get_database_time
+from web.http.problems import ResourceInUse
 
 pytestmark = pytest.mark.django_db
 
@@ -118,8 +123,47 @@ def test_two_workers_exclude_each_other_and_a_late_one_changes_nothing(git_sync:
     now = get_database_time() + timedelta(minutes=1)
     GitSync.objects.update(lease_expires_at=now + timedelta(seconds=30))
     assert not advance_sync(git_sync.pk, now)
+    # This worker was claimed before the lease of the other one ended.
+    late = GitSync.objects.select_related("scope", "connector", "service_account__user").get()
+    GitSync.objects.update(fence=F("fence") + 1)
+
+    with pytest.raises(LeaseLost):
+        SyncPass(late, now).perform()
+
+    assert not Environment.objects.exists()
+    assert not git_sync.runs.exists()
     assert advance_sync(git_sync.pk, now + timedelta(minutes=1))
     assert git_sync.runs.count() == 1
+    assert Environment.objects.count() == 1
+
+
+class Died(BaseException):
+    """The end of a worker."""
+
+
+def test_a_worker_that_dies_within_the_plan_leaves_nothing_and_is_repeated(
+    git_sync: GitSync, run_pass: RunPass
+) -> None:
+    def die(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        # One of the last statements of the plan: all resources were written before it.
+        if sql.startswith('INSERT INTO "gitsync_gitsyncrun"'):
+            raise Died
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(die), pytest.raises(Died):
+        run_pass()
+
+    assert not Environment.objects.exists()
+    assert not GitSyncResource.objects.exists()
+    GitSync.objects.update(lease_expires_at=None)
+    assert run_pass().state == "SYNCED"
+    assert Environment.objects.count() == 1
+
+
+def test_a_connector_of_a_sync_cannot_be_deleted(git_sync: GitSync, admin: User) -> None:
+    assert git_sync.connector is not None
+    with pytest.raises(ResourceInUse, match="Git sync Demo"):
+        delete_connector(actor=admin, connector=git_sync.connector)
 
 
 def test_a_resource_follows_one_sync(
