@@ -49,7 +49,10 @@ def fetch_commit_files(sync: GitSync, reader: User) -> CommitFiles:
     if connector is None:
         raise CommitUnavailable("The connector was deleted. Select another one.")
     if missing := find_missing_permissions(reader, get_connector_requirements(connector)):
-        raise CommitUnavailable(f"The service account lacks a permission. {missing[0].message}")
+        need = missing[0].requirement
+        raise CommitUnavailable(
+            f"The service account needs {need.permission} on {need.title}. Give it a role that has it."
+        )
     params = {
         "ref": f"refs/heads/{sync.branch}",
         "repository": sync.repository,

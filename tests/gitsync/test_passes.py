@@ -115,7 +115,8 @@ def test_the_rights_are_those_of_the_service_account(run_pass: RunPass) -> None:
     sync = run_pass()
 
     assert sync.state == "FAILED"
-    assert "service account lacks a permission" in get_last_run(sync).faults[0]["message"]
+    fault = get_last_run(sync).faults[0]["message"]
+    assert "The service account needs core_connector_access on the connector repository." in fault
     assert not Service.objects.exists()
 
 
