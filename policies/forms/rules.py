@@ -8,7 +8,7 @@ from guards.limits import POLICY_CONDITION_CHARACTERS, POLICY_MESSAGE_CHARACTERS
 from policies.models import PolicyRule
 from policies.operations import PolicyRuleSpec
 from web.forms.page_forms import PageForm, ScopeField
-from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm
+from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm, VersionField
 
 RULE_FIELDS: Final = ("name", "subject", "condition", "message", "effect", "is_enabled", "version")
 CONDITION_ATTRIBUTES: Final = {
@@ -45,7 +45,7 @@ class PolicyRuleForm(PageForm):
         help_text="Refuse stops saving and running. A rollback is never refused.",
     )
     is_enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
-    version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+    version = VersionField()
 
     def build_spec(self) -> PolicyRuleSpec:
         """Return the spec from the input."""
