@@ -46,7 +46,7 @@ def sign_in_by_browser(url: str, *, is_local: bool) -> SignIn:
     client = ApiClient(SignIn(url, ""))
     body = {"code": code, "verifier": verifier}
     key = client.send("POST", "command-line-sign-ins", body=body).document
-    return SignIn(url, key["key"], clean_line(key["username"]))
+    return SignIn(url, key["key"], clean_line(key["username"]), key["id"])
 
 
 def _has_browser() -> bool:

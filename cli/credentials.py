@@ -21,6 +21,8 @@ class SignIn:
     url: str
     key: str
     username: str = ""
+    key_id: int | None = None
+    """Id of a key that a sign-in by browser has created, and that a sign-out revokes."""
 
 
 def get_credentials_path() -> Path:
@@ -82,8 +84,17 @@ def validate_key(text: str) -> str:
 def store_sign_in(sign_in: SignIn) -> Path:
     """Store a sign-in as the current one, in a file that only this user can read; return its path."""
     stored = _read()
-    stored["servers"][sign_in.url] = {"key": sign_in.key, "username": sign_in.username}
+    entry = {"key": sign_in.key, "username": sign_in.username, "key_id": sign_in.key_id}
+    stored["servers"][sign_in.url] = entry
     return _write({**stored, "current": sign_in.url})
+
+
+def find_stored_sign_in(url: str) -> SignIn | None:
+    """Return the stored sign-in for `url`, never that of the environment."""
+    entry = _read()["servers"].get(url)
+    if entry is None:
+        return None
+    return SignIn(url, entry["key"], entry.get("username", ""), entry.get("key_id"))
 
 
 def delete_sign_in(url: str) -> bool:

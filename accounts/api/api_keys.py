@@ -126,8 +126,9 @@ class ApiKeyDetailView(BaseApiKeyView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Revoke the key permanently. Its row stays."""
-        operations.revoke_api_key(actor=self.principal, key=self.get_api_key(pk))
+        """Revoke the key permanently. Its row stays. Each key may revoke itself."""
+        used_key = request.auth if isinstance(request.auth, ApiKey) else None
+        operations.revoke_api_key(actor=self.principal, key=self.get_api_key(pk), used_key=used_key)
         return Response(status=204)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from cli.credentials import (
     KEY_VARIABLE,
     SignIn,
     delete_sign_in,
+    find_stored_sign_in,
     get_stored_url,
     normalize_url,
     store_sign_in,
@@ -61,15 +63,24 @@ def log_in(
         print_text(warning, style="yellow", is_error=True)
     sign_in = _sign_in(address, ways[0] if ways else _choose_way())
     user = ApiClient(sign_in).get("me")
-    path = store_sign_in(SignIn(address, sign_in.key, clean_line(user["username"])))
+    path = store_sign_in(replace(sign_in, username=clean_line(user["username"])))
     print_text(f"Signed in to {address} as {user['username']}. The API key is stored in {path}.")
 
 
 def log_out(url: UrlOption = "") -> None:
-    """Delete the stored API key of a server."""
+    """Delete the stored API key of a server, and revoke it if the sign-in by browser has created it."""
     address = normalize_url(url) if url else get_stored_url()
-    if not address or not delete_sign_in(address):
+    sign_in = find_stored_sign_in(address)
+    if sign_in is None:
         raise CliError("You are not signed in.", code=ExitCode.NOT_SIGNED_IN)
+    # Revoked first: without the stored key, nothing could do it later.
+    try:
+        is_revoked = _revoke_key(sign_in)
+    finally:
+        delete_sign_in(address)
+    if is_revoked:
+        print_text(f"Signed out of {address}. The API key is revoked.")
+        return
     print_text(
         f"Signed out of {address}. The key itself still works until you revoke it: {address}/access/keys/"
     )
@@ -86,6 +97,24 @@ def who_am_i(url: UrlOption = "", as_json: JsonOption = False) -> None:
     print_fields(
         [("Server", server), ("User", user["username"]), ("Name", user["name"]), ("Email", user["email"])]
     )
+
+
+def _revoke_key(sign_in: SignIn) -> bool:
+    """Revoke the key of a sign-in by browser; False for one that was entered. Raises `CliError`."""
+    if sign_in.key_id is None:
+        return False
+    try:
+        ApiClient(sign_in).send("DELETE", f"api-keys/{sign_in.key_id}")
+    except CliError as error:
+        if error.code == ExitCode.NOT_SIGNED_IN:
+            # It was revoked before, or has expired.
+            return True
+        raise CliError(
+            f"Signed out of {sign_in.url}, but the API key could not be revoked: {error.message}",
+            next_step=f"Revoke it: {sign_in.url}/access/keys/",
+            code=error.code,
+        ) from error
+    return True
 
 
 def _choose_way() -> SignInWay:

@@ -107,12 +107,14 @@ def rotate_api_key(*, actor: User | None, key: ApiKey, grace_seconds: int = 0) -
 
 
 @transaction.atomic
-def revoke_api_key(*, actor: User | None, key: ApiKey) -> None:
+def revoke_api_key(*, actor: User | None, key: ApiKey, used_key: ApiKey | None = None) -> None:
     """Revoke `key` at once; revoking it again changes nothing.
 
     Users revoke their own keys, keys of service accounts that they manage, and all keys if they manage users.
+    `used_key` is the key of the request, if any: each key may revoke itself, whatever its limits.
     """
-    _require_revoke(actor, key.user)
+    if used_key is None or used_key.pk != key.pk:
+        _require_revoke(actor, key.user)
     changed = ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
     if changed:
         audit.record_audit_entry(

@@ -10,9 +10,10 @@ from rest_framework.test import APIClient
 
 from connectors.models import Secret
 from delegates.models import DelegateToken
-from rbac.models import ApiKey, User
+from rbac.models import ApiKey, AuditEntry, RoleAssignment, Scope, User
 from rbac.operations.api_keys import create_api_key
 from tests.api.sample_project import World
+from tests.fixtures.people import make_person
 from tests.secret_watch.marker import planted
 from web.api.openapi import get_public_schema
 from web.models import IdempotentRequest
@@ -51,6 +52,21 @@ def test_a_repeated_request_gets_the_first_answer_and_creates_nothing(
     assert first.json() == again.json()
     assert ("Idempotency-Replayed" in first, again["Idempotency-Replayed"]) == (False, "true")
     assert Secret.objects.filter(identifier="password").count() == 1
+
+
+def test_who_has_lost_the_permission_gets_no_answer_again(
+    world: World, client: APIClient, call: CallAs, project: Scope
+) -> None:
+    person = make_person("creator", "project_admin", project)
+    program = call(person)
+    created = post(program, SECRETS, build_secret(world))
+    again = post(program, SECRETS, build_secret(world))
+    assert (created.status_code, again.status_code) == (201, 201)
+    RoleAssignment.objects.filter(user=person).delete()
+    refused = post(program, SECRETS, build_secret(world))
+    assert refused.status_code in (403, 404)
+    assert "Idempotency-Replayed" not in refused
+    assert AuditEntry.objects.filter(action="secret.create").count() == 1
 
 
 def test_the_order_of_fields_does_not_matter(world: World, client: APIClient) -> None:

@@ -59,7 +59,15 @@ def test_a_browser_of_this_machine_brings_the_code_back(
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "as deployer" in answer.stdout
     assert json.loads(command_line.run("whoami", "--json").stdout)["username"] == "deployer"
-    assert ApiKey.objects.get().name == "terminal"
+    key = ApiKey.objects.get()
+    # A key that expires may not manage keys, but may end itself.
+    assert (key.name, key.expires_at is not None) == ("terminal", True)
+
+    out = command_line.run("logout")
+    assert (out.returncode, "The API key is revoked" in out.stdout) == (0, True), out.stderr
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert command_line.run("whoami").returncode == 3
 
 
 def test_a_person_enters_the_code_that_the_page_shows(

@@ -9,6 +9,7 @@ from rbac.models import User
 from rbac.operations.api_keys import create_api_key
 from tests.fixtures.command_line import CommandLine
 from tests.ports import free_port
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,9 +30,23 @@ def test_a_key_from_standard_input_is_stored_for_this_user_only(
     assert command_line.credentials.stat().st_mode & 0o777 == 0o600
     who = command_line.run("whoami", "--json")
     assert json.loads(who.stdout)["username"] == "deployer"
-    assert command_line.run("logout").returncode == 0
+    out = command_line.run("logout")
+    assert (out.returncode, "still works until you revoke it" in out.stdout) == (0, True)
     assert key not in command_line.credentials.read_text()
     assert command_line.run("whoami").returncode == 3
+
+
+def test_a_sign_out_without_the_server_says_that_the_key_lives_on(command_line: CommandLine) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    entry = {"key": planted("key-of-a-browser"), "username": "deployer", "key_id": 7}
+    command_line.credentials.parent.mkdir(parents=True, exist_ok=True)
+    command_line.credentials.write_text(json.dumps({"servers": {url: entry}, "current": url}))
+    answer = command_line.run("logout")
+
+    assert answer.returncode == 6
+    assert "could not be revoked" in answer.stderr
+    assert f"{url}/access/keys/" in answer.stderr
+    assert entry["key"] not in command_line.credentials.read_text()
 
 
 def test_a_wrong_key_is_not_stored(command_line: CommandLine, live_server: LiveServer, key: str) -> None:

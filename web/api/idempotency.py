@@ -8,17 +8,22 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ClassVar, Final, cast
 
-from django.db import OperationalError, transaction
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError, OperationalError, transaction
+from django.http import Http404
 from psycopg.errors import LockNotAvailable, QueryCanceled
+from rest_framework.exceptions import APIException
+from rest_framework.exceptions import PermissionDenied as ApiPermissionDenied
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from guards.limits import IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARACTERS
+from rbac.archive_guards import ScopeBusy
 from rbac.encryption import DecryptionFailed
 from rbac.models import User
 from web.api.rate_limits import get_caller_key
@@ -87,8 +92,9 @@ def takes_idempotency_key(view: APIView) -> bool:
 def answer_once(handler: Handler, key: str, *, one_time_field: str = "") -> Handler:
     """Return a handler that runs at most once for a key.
 
-    An answer with a `one_time_field` is not kept. The returned handler raises `IdempotencyKeyReused`,
-    `RequestInProgress` or `AlreadyCreated`.
+    An answer with a `one_time_field` is not kept. An answer is repeated only to a caller who may still do
+    what the request does. The returned handler raises `IdempotencyKeyReused`, `RequestInProgress` or
+    `AlreadyCreated`.
     """
 
     @wraps(handler)
@@ -97,7 +103,9 @@ def answer_once(handler: Handler, key: str, *, one_time_field: str = "") -> Hand
         with transaction.atomic():
             row, is_first = _claim(request, key)
             if not is_first:
-                return _replay(row, fingerprint)
+                content = _load_content(row, fingerprint)
+                _require_access(partial(handler, request, *args, **kwargs))
+                return _replay(content)
             response = handler(request, *args, **kwargs)
             _keep(row, response, fingerprint, one_time_field)
         return response
@@ -161,15 +169,36 @@ def _keep(row: IdempotentRequest, response: Response, fingerprint: str, one_time
     row.save(update_fields=["content"])
 
 
-def _replay(row: IdempotentRequest, fingerprint: str) -> Response:
+def _require_access(run_handler: Callable[[], Response]) -> None:
+    """Run a handler again without its effects, for its checks: a caller may have lost a permission since.
+
+    Raises the refusal of a caller who may not do or view it. Other refusals are those of a repetition, such
+    as an identifier that is used by now.
+    """
     try:
-        content = json.loads(row.content)
+        with transaction.atomic():
+            run_handler()
+            transaction.set_rollback(True)
+    except (PermissionDenied, ApiPermissionDenied, Http404):
+        raise
+    except (Problem, ScopeBusy, ValidationError, APIException, IntegrityError):
+        pass
+
+
+def _load_content(row: IdempotentRequest, fingerprint: str) -> dict[str, Any]:
+    """Return the kept answer. Raises `AlreadyCreated` if unreadable, else `IdempotencyKeyReused`."""
+    try:
+        content: dict[str, Any] = json.loads(row.content)
     except DecryptionFailed as exc:
         raise AlreadyCreated("This Idempotency-Key was used, and its answer cannot be read.") from exc
     if content["fingerprint"] != fingerprint:
         raise IdempotencyKeyReused(
             "This Idempotency-Key was used for a request with another body. Use a new key."
         )
+    return content
+
+
+def _replay(content: Mapping[str, Any]) -> Response:
     if "created_id" in content:
         name = str(content["created_id"])
         raise AlreadyCreated(
