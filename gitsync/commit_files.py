@@ -18,6 +18,7 @@ from delegates.access.site_calls import (
     open_site_access,
 )
 from delegates.models import LookupRequest
+from gitsync.documents import SUFFIXES
 from gitsync.models import GitSync
 from guards.text import sanitize_text
 from rbac.models import User
@@ -57,6 +58,7 @@ def fetch_commit_files(sync: GitSync, reader: User) -> CommitFiles:
         "ref": f"refs/heads/{sync.branch}",
         "repository": sync.repository,
         "paths": [sync.folder],
+        "suffixes": list(SUFFIXES),
     }
     access = open_site_access(connector)
     try:

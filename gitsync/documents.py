@@ -13,7 +13,7 @@ from guards.limits import GIT_SYNC_DOCUMENTS, GIT_SYNC_PATH_CHARACTERS, SPEC_DEP
 from guards.text import find_name_problem, find_text_problem, sanitize_text
 from rbac.models import Scope
 
-_SUFFIXES: Final = (".yaml", ".yml")
+SUFFIXES: Final = (".yaml", ".yml")
 _EVENT_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -37,7 +37,7 @@ def parse_files(texts: Mapping[str, str], scope: Scope) -> ParsedFiles:
     """
     documents: list[ResourceDocument] = []
     faults: list[Fault] = []
-    for path in sorted(path for path in texts if path.endswith(_SUFFIXES)):
+    for path in sorted(path for path in texts if path.endswith(SUFFIXES)):
         try:
             documents += _parse_file(path, texts[path], get_scope_name(scope))
         except DocumentError as error:

@@ -144,6 +144,8 @@ _UNREACHABLE_PHRASES = (
 def run_git(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Fetch the files of a task, or with `refs` list branches and tags; over SSH also the server's key.
 
+    With `suffixes`, only files whose names end with one of them are read.
+
     Raises `KeyError`, `ValueError`, `AddressRefused`, `HostNotResolved`.
     """
     params = held_task.task.params
@@ -158,7 +160,8 @@ def run_git(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
         environment = login.build_environment(params)
         git = GitProgram(held_task, workspace, environment, location.options, time.monotonic() + seconds)
         cache = GitCache(around.git_cache) if around.git_cache else None
-        repository = _Repository(workspace.create_folder("repository"), git, location.url, cache)
+        suffixes = tuple(str(suffix) for suffix in params.get("suffixes") or ())
+        repository = _Repository(workspace.create_folder("repository"), git, location.url, cache, suffixes)
         try:
             if params.get("refs"):
                 result = repository.list_refs()
@@ -203,6 +206,7 @@ class _Repository:
     git: GitProgram
     url: str
     cache: GitCache | None = None
+    suffixes: tuple[str, ...] = ()
 
     def fetch(self, ref: str, paths: Sequence[str]) -> dict[str, Any]:
         if self.cache is not None and (commit := self._resolve_commit(ref)):
@@ -302,7 +306,7 @@ class _Repository:
         files = []
         for entry in listed.decode("utf-8", "replace").split("\0"):
             about, _, name = entry.partition("\t")
-            if about.startswith("100"):
+            if about.startswith("100") and name.endswith(self.suffixes or ""):
                 files.append((name, int(about.split()[3])))
         if not files:
             raise GitFailed(f"there is no file {path} in commit {commit[:12]}")

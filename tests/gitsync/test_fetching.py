@@ -1,0 +1,68 @@
+"""Fetching of a followed folder: hostile repositories, other files, and delegates."""
+
+import pytest
+
+from catalog.models import Environment
+from delegates.models import LookupRequest
+from gitsync.models import GitSync, GitSyncRun
+from guards.limits import GIT_FILE_BYTES
+from tests.fixtures.fake_delegates import hand
+from tests.fixtures.git import GitServer
+from tests.gitsync.conftest import ENVIRONMENT, RunPass
+
+pytestmark = pytest.mark.django_db
+
+
+def get_fault(sync: GitSync) -> str:
+    return str(sync.runs.latest("pk").faults[0]["message"])
+
+
+def test_links_and_other_files_are_left_out(run_pass: RunPass, git_server: GitServer) -> None:
+    (git_server.work / "slipway" / "passwd.yaml").symlink_to("/etc/passwd")
+    (git_server.work / "slipway" / "logo.png").write_bytes(b"\x89PNG\0" * 100_000)
+    git_server.commit({"slipway/escape.yaml.md": "kind: ["})
+
+    sync = run_pass()
+
+    assert sync.state == "SYNCED", get_fault(sync)
+    assert not sync.resources.filter(path__contains="passwd").exists()
+
+
+def test_a_huge_file_is_refused_before_it_is_parsed(run_pass: RunPass, git_server: GitServer) -> None:
+    git_server.commit({"slipway/huge.yaml": "a: b\n" * (GIT_FILE_BYTES // 5 + 1)})
+
+    sync = run_pass()
+
+    assert (sync.state, sync.applied_commit) == ("FAILED", "")
+    assert "slipway/huge.yaml is too large" in get_fault(sync)
+    assert not Environment.objects.exists()
+
+
+def test_a_delegate_fetches_the_files_if_the_connector_says_so(
+    run_pass: RunPass, git_sync: GitSync, git_server: GitServer
+) -> None:
+    connector = git_sync.connector
+    assert connector is not None
+    connector.spec |= {"connect_through": "Delegate", "delegate_selectors": ["net"]}
+    connector.save(update_fields=["spec"])
+    agent = hand("net-1", tags=("net",))
+
+    assert run_pass().state == "PENDING"
+    assert not GitSyncRun.objects.exists()
+    agent.serve()
+    assert run_pass().state == "SYNCED"
+    assert Environment.objects.count() == 1
+
+    git_server.commit({"slipway/environments.yaml": ENVIRONMENT.replace("Test}", "Renamed}")})
+    run_pass()
+    agent.serve()
+    run_pass()
+    assert Environment.objects.get().name == "Renamed"
+    assert LookupRequest.objects.count() == 2
+
+    git_sync.refresh_from_db()
+    GitSync.objects.update(branch="gone")
+    run_pass()
+    agent.serve()
+    assert run_pass().state == "FAILED"
+    assert "gone" in get_fault(git_sync)
