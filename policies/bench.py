@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from guards.input_problems import InputRejected
 from guards.json_parser import parse_json
-from guards.limits import POLICY_DOCUMENT_CHARACTERS
+from guards.limits import POLICY_DOCUMENT_CHARACTERS, POLICY_TOTAL_MILLISECONDS
 from policies.document_sources import NamedDocument, get_document_source
 from policies.evaluation import evaluate_rules, load_conditions
 from policies.models import PolicyRule
@@ -42,7 +42,7 @@ class EvaluationResult:
 
 @dataclass(frozen=True)
 class RecentRuns:
-    """Number of recent executions that meet a rule."""
+    """Number of recent executions that meet a rule, of those that were evaluated in time."""
 
     met: int
     total: int
@@ -90,13 +90,20 @@ def build_pasted_document(value: Any) -> NamedDocument:
 
 
 def count_recent_runs(actor: User, rule: PolicyRule) -> RecentRuns | None:
-    """Return how many recent executions in a rule's scope meet it; None for a rule without executions."""
+    """Return how many recent executions in a rule's scope meet it; None for a rule without executions.
+
+    The newest are evaluated first. A slow condition is evaluated on fewer: a person waits for the result.
+    """
     list_recent = get_document_source(rule.subject).list_recent
     if list_recent is None:
         return None
-    runs = list_recent(actor, rule.scope, RECENT_RUNS)
-    met = sum(not evaluate_rules([rule], [named.document for named in documents]) for documents in runs)
-    return RecentRuns(met, len(runs)) if runs else None
+    deadline = time.thread_time() + POLICY_TOTAL_MILLISECONDS / 1000
+    results: list[bool] = []
+    for documents in list_recent(actor, rule.scope, RECENT_RUNS):
+        if time.thread_time() > deadline:
+            break
+        results.append(not evaluate_rules([rule], [named.document for named in documents]))
+    return RecentRuns(sum(results), len(results)) if results else None
 
 
 def _evaluate(text: str, paths: Sequence[str], named: NamedDocument) -> EvaluationResult:

@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 
 from deployments.execution.policy_documents import load_execution_documents
 from deployments.models import Execution
+from policies import bench
 from policies.models import PolicyRule
 from policies.subjects import EXAMPLES
 from rbac.models import Scope, User
@@ -115,3 +116,12 @@ def test_saving_a_rule_tells_how_many_recent_executions_meet_it(
     address = f"/policy-rules/{rule.pk}/edit/"
     page = browse(admin).post(address, {**fields, "version": 1}, follow=True).content.decode()
     assert "Executions in its scope that meet it: 0 of the last 1." in page
+
+
+def test_a_slow_condition_is_evaluated_on_as_many_executions_as_there_is_time_for(
+    world: World, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = PolicyRule.objects.get()
+    assert bench.count_recent_runs(admin, rule) == bench.RecentRuns(1, 1)
+    monkeypatch.setattr(bench, "POLICY_TOTAL_MILLISECONDS", -1)
+    assert bench.count_recent_runs(admin, rule) is None
