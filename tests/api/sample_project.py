@@ -216,7 +216,7 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         trigger=trigger,
         firing=firing,
         policy_rule=create_policy_rule(scope),
-        git_sync=create_git_sync_rows(connector, service_account),
+        git_sync=create_git_sync_rows(service_account),
     )
 
 
@@ -233,13 +233,12 @@ def create_policy_rule(scope: Scope) -> PolicyRule:
     )
 
 
-def create_git_sync_rows(connector: Connector, account: ServiceAccount) -> GitSync:
-    """A disabled sync with one resource, and a run that was refused."""
+def create_git_sync_rows(account: ServiceAccount) -> GitSync:
+    """A disabled sync whose connector was deleted, with one resource, and a run that was refused."""
     sync = GitSync.objects.create(
-        scope=connector.scope,
+        scope=account.scope,
         identifier="folder",
         name=f"{CANARY} folder",
-        connector=connector,
         branch="main",
         folder=CANARY,
         service_account=account,
@@ -251,7 +250,7 @@ def create_git_sync_rows(connector: Connector, account: ServiceAccount) -> GitSy
         path=f"{CANARY}.yaml",
         line=1,
         kind="Service",
-        place=connector.scope.path.removeprefix("account/"),
+        place=account.scope.path.removeprefix("account/"),
         resource="from_git",
         state=GitSyncResource.State.OUT_OF_SYNC,
         commit="1" * 40,
