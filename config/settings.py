@@ -188,6 +188,11 @@ CELERY_BEAT_SCHEDULE = {
         "kwargs": {"kind": "sync"},
         "options": {"expires": 10},
     },
+    "hidden-lines": {
+        "task": "deployments.tasks.show_hidden_log_lines",
+        "schedule": 15.0,
+        "options": {"expires": 15},
+    },
     "drift": {
         "task": "inventory.tasks.tick",
         "schedule": 10.0,

@@ -1,6 +1,6 @@
 """Owners of delegate tasks: registry, and the parameters and answers of tasks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -51,6 +51,9 @@ class TaskOwner(Protocol):
 
     def get_mask(self, task: DelegateTask) -> SecretMask:
         """Return the mask of log lines and errors, applied after the agent's own (R081)."""
+
+    def keep_hidden_lines(self, task: DelegateTask, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Keep lines {"t", "level", "text"} that a `HidingMask` hides, encrypted, to show them later."""
 
     def publish_log(self, task: DelegateTask) -> None:
         """Publish new log lines of the task."""

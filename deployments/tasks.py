@@ -9,6 +9,8 @@ from kombu.exceptions import OperationalError
 
 from deployments.engine.dispatch import ExecutionBatch, claim_due_batches, reconcile_batch
 from deployments.engine.reconcile import record_crash, release_leases
+from deployments.journal.hidden_lines import show_hidden_lines
+from web.clock import get_database_time
 from web.http.outages import OUTAGE_ERRORS, is_outage
 
 logger = logging.getLogger(__name__)
@@ -43,6 +45,17 @@ def reconcile_batch_task(*, execution_ids: list[str], token: str = "", **_: Any)
         # The execution must end with the error; otherwise it would be reconciled forever.
         logger.exception("Reconcile pass failed with an unexpected error")
         record_crash([UUID(pk) for pk in execution_ids], error)
+
+
+@shared_task(name="deployments.tasks.show_hidden_log_lines")
+def show_hidden_log_lines(**_: Any) -> None:
+    """Append hidden log lines whose secrets can be read again."""
+    try:
+        show_hidden_lines(get_database_time())
+    except OUTAGE_ERRORS as error:
+        if not is_outage(error):
+            raise
+        logger.warning("Hidden log lines wait for the next attempt: %s", error)
 
 
 def request_reconcile(execution_id: UUID) -> None:

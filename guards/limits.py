@@ -231,6 +231,12 @@ HOST_KEYS: Final = Limit(10, "keys", "SSH host keys of a connector", OWN_CHOICE)
 HOST_KEY_CHARACTERS: Final = Limit(4096, "characters", "line with an SSH host key", OWN_CHOICE)
 REGISTRY_TAGS: Final = Limit(10_000, "tags", "image tags of a repository listed by one task", OWN_CHOICE)
 REGISTRY_DIGESTS: Final = Limit(20, "tags", "tags of a registry whose digests a poll reads", OWN_CHOICE)
+HIDDEN_LOG_BYTES: Final = Limit(
+    4 * 1024 * 1024,
+    "bytes",
+    "lines of a log that are kept hidden until their secrets are readable",
+    OWN_CHOICE,
+)
 TERRAFORM_LOG_BYTES: Final = Limit(
     64 * 1024, "bytes", "part of a Terraform Cloud log read in one reconcile pass", OWN_CHOICE
 )

@@ -163,12 +163,15 @@ class SecretMask:
 EMPTY_MASK = SecretMask()
 
 
+HIDDEN_BECAUSE: Final = "(hidden, because a secret cannot be read: "
+
+
 class HidingMask(SecretMask):
     """Mask for secrets that cannot be read: it hides every text, and shows why in its place."""
 
     def __init__(self, reason: str) -> None:
         super().__init__()
-        self.reason = f"(hidden, because a secret cannot be read: {sanitize_text(reason)})"
+        self.reason = f"{HIDDEN_BECAUSE}{sanitize_text(reason)})"
 
     def mask_text(self, text: str) -> str:
         """Return the reason, with the same number of lines; blank texts stay."""

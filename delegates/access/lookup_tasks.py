@@ -1,7 +1,7 @@
 """Delegate tasks of lookup requests: one for each missing answer, and their owner."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
@@ -197,6 +197,9 @@ class LookupTaskOwner:
     def get_mask(self, task: DelegateTask) -> SecretMask:
         """Return the empty mask; reads write no log."""
         return EMPTY_MASK
+
+    def keep_hidden_lines(self, task: DelegateTask, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Do nothing; reads write no log."""
 
     def publish_log(self, task: DelegateTask) -> None:
         """Do nothing; reads write no log."""

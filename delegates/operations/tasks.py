@@ -217,5 +217,8 @@ class ReadOwner:
         """Return the empty mask; reads write no log."""
         return EMPTY_MASK
 
+    def keep_hidden_lines(self, task: DelegateTask, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Do nothing; reads write no log."""
+
     def publish_log(self, task: DelegateTask) -> None:
         """Do nothing; reads write no log."""

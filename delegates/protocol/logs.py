@@ -20,7 +20,7 @@ from delegates.protocol.requests import (
 from delegates.protocol.sessions import get_session_instance
 from delegates.task_owners import get_task_owner
 from guards.limits import AGENT_BYTES, AGENT_LINES, MAX_INTEGER, TASK_LOG_BURST, TASK_LOG_RATE
-from guards.masks import SecretMask
+from guards.masks import HidingMask, SecretMask
 from web.clock import get_database_time
 from web.live import publish_change_on_commit
 
@@ -128,7 +128,10 @@ def append_task_lines(
         raise LogThrottled(f"The log of a task takes {TASK_LOG_RATE} a second. Send these lines later.")
     owner = get_task_owner(task)
     if owner is not None:
-        fresh = _redact_lines(fresh, owner.get_mask(task))
+        mask = owner.get_mask(task)
+        if isinstance(mask, HidingMask):
+            owner.keep_hidden_lines(task, fresh)
+        fresh = _redact_lines(fresh, mask)
     allowance -= len(json.dumps(fresh, ensure_ascii=False).encode())
     if allowance <= 0 and not task.log_throttled:
         fresh.append(_build_manager_line(now, THROTTLED_MESSAGE))

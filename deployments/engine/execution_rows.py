@@ -15,7 +15,7 @@ from deployments.engine.status_log import StatusLog
 from deployments.engine.steps.scheduler import StepFlow
 from deployments.journal.runtime import failpoint
 from deployments.journal.secret_values import build_stage_mask
-from deployments.log import NewLogLine, append_lines, prepare_lines
+from deployments.log import NewLogLine, append_lines, keep_hidden_lines, prepare_lines
 from deployments.models import (
     ActionRun,
     AwsCall,
@@ -28,7 +28,7 @@ from deployments.models import (
     StepExecution,
     StepGroup,
 )
-from guards.masks import SecretMask
+from guards.masks import HidingMask, SecretMask
 from steps.states import TERMINAL_STATUSES, CallState
 
 Section = StepExecution.Section
@@ -309,6 +309,9 @@ class ExecutionRows:
                 for step, number in self._list_first_lines(rows, first):
                     self.change(step, first_line=number)
                 append_lines(self.execution.pk, first, rows)
+        for lines, mask in batches:
+            if isinstance(mask, HidingMask):
+                keep_hidden_lines(self.execution.pk, lines)
         extra_writes, self._extra_writes = self._extra_writes, []
         for write in extra_writes:
             write()

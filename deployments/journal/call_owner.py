@@ -1,6 +1,6 @@
 """Owner of the delegate tasks that are calls of executions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from deployments.journal import delegate_calls, non_aws_calls, secret_values
 from deployments.journal.referenced_secrets import SECRET_UNREADABLE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.journal.secret_values import add_masks, build_stage_mask, list_stage_secrets
+from deployments.log import keep_hidden_lines
 from deployments.models import AwsCall
 from deployments.regions import region_for
 from deployments.tasks import request_reconcile
@@ -97,6 +98,15 @@ class CallOwner:
             return EMPTY_MASK
         params = call.parsed_parameters if call.service == DELEGATE_SERVICE else {}
         return build_stage_mask(call.step.stage, params=params)
+
+    def keep_hidden_lines(self, task: DelegateTask, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Keep the lines for the log of the execution."""
+        call = _select_calls().filter(pk=int(task.owner_ref)).first()
+        if call is None:
+            return
+        now, unit = self.runtime.now(), call.action.unit
+        new = [delegate_calls.build_output_line(line, call, unit, call.step, now) for line in lines]
+        keep_hidden_lines(call.execution_id, new, call)
 
     def publish_log(self, task: DelegateTask) -> None:
         """Leave the lines to the next pass."""

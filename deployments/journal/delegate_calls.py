@@ -1,6 +1,7 @@
 """Calls through delegates: queueing, answers, wake-up of the execution."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -233,20 +234,26 @@ def read_task_output(
     if not task_chunks:
         return []
     cursors[key] = [task_chunks[-1].sequence + task_chunks[-1].count]
-    since = call.sent_at or now
     return [
-        NewLogLine(
-            at=_parse_time(line["t"], since, now),
-            step_id=log_step.pk,
-            step=log_step.identifier,
-            unit=row.unit,
-            level=_LEVELS.get(line["level"], "info"),
-            text=line["text"],
-            origin=LineOrigin.CONTAINER,
-        )
+        build_output_line(line, call, row.unit, log_step, now)
         for chunk in task_chunks
         for line in json.loads(chunk.lines)
     ]
+
+
+def build_output_line(
+    line: Mapping[str, Any], call: AwsCall, unit: str, log_step: StepExecution, now: datetime
+) -> NewLogLine:
+    """Return a line {"t", "level", "text"} of a delegate as a line of the log."""
+    return NewLogLine(
+        at=_parse_time(line["t"], call.sent_at or now, now),
+        step_id=log_step.pk,
+        step=log_step.identifier,
+        unit=unit,
+        level=_LEVELS.get(line["level"], "info"),
+        text=line["text"],
+        origin=LineOrigin.CONTAINER,
+    )
 
 
 def _parse_time(milliseconds: int, since: datetime, now: datetime) -> datetime:

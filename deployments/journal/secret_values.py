@@ -44,8 +44,7 @@ def _list_step_secrets(stage: StageExecution, steps: Iterable[StepExecution] | N
     """
     if stage.execution_id is None or stage.pk is None:
         return
-    kinds = get_step_kinds().items()
-    exposing_types = [name for name, kind in kinds if kind.provisions or kind.sends_secrets_to_aws]
+    exposing_types = _list_exposing_types()
     if steps is None:
         rows = StepExecution.objects.filter(stage__execution=stage.execution_id)
         steps = rows.exclude(~Q(type__in=exposing_types), secret_outputs="")
@@ -76,6 +75,35 @@ def build_stage_mask(
         )
     except SecretUnreadable as unreadable:
         return HidingMask(str(unreadable))
+
+
+def build_execution_mask(
+    execution: Execution, params: Mapping[str, Any] = MappingProxyType({})
+) -> SecretMask:
+    """Return the mask of all stages of an execution, and of the secrets in task parameters.
+
+    It hides everything while one of the values cannot be read, and after one of the secrets was deleted.
+    """
+    stages = execution.stages.select_related("connector__secret", "connector__session_token")
+    try:
+        for reference in _list_references(execution, params):
+            find_secret(execution.scope, reference)
+        values = [value for stage in stages for value in list_stage_secrets(stage)]
+        return SecretMask((*values, *_list_parameter_secrets(execution, params)))
+    except (SecretNotFound, SecretUnreadable) as unreadable:
+        return HidingMask(str(unreadable))
+
+
+def _list_references(execution: Execution, params: Mapping[str, Any]) -> Iterator[str]:
+    yield from map(str, (params.get("secrets") or {}).values())
+    for step in StepExecution.objects.filter(stage__execution=execution, type__in=_list_exposing_types()):
+        yield from get_step_kind(step.type).list_secret_references(step.spec)
+
+
+def _list_exposing_types() -> list[str]:
+    """Return the types of steps whose systems may return secrets."""
+    kinds = get_step_kinds().items()
+    return [name for name, kind in kinds if kind.provisions or kind.sends_secrets_to_aws]
 
 
 def _list_parameter_secrets(execution: Execution, params: Mapping[str, Any]) -> Iterator[str]:

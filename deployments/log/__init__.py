@@ -1,5 +1,6 @@
 """Log of an execution: redaction, numbering, storage and publishing of lines."""
 
+from deployments.log.hidden import keep_hidden_lines, parse_hidden_lines
 from deployments.log.lines import LineOrigin, LogBlock, LogLine, NewLogLine, list_block_lines
 from deployments.log.queries import (
     PAGE_LINES,
@@ -35,8 +36,10 @@ __all__ = [
     "format_plain",
     "get_channel_group",
     "iterate_lines",
+    "keep_hidden_lines",
     "list_block_lines",
     "list_blocks",
+    "parse_hidden_lines",
     "prepare_lines",
     "publish_log",
     "read_lines",

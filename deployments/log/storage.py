@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F
 
+from deployments.log.hidden import keep_hidden_lines
 from deployments.log.lines import (
     MOST_LINES,
     BlockEntry,
@@ -21,7 +22,7 @@ from deployments.log.lines import (
     to_microseconds,
 )
 from deployments.models import Execution, LogChunk, StepExecution
-from guards.masks import EMPTY_MASK, SecretMask
+from guards.masks import EMPTY_MASK, HidingMask, SecretMask
 from guards.metrics import LOG_LINES
 from guards.text import sanitize_text, truncate_text
 from web.live.publisher import publish
@@ -145,6 +146,8 @@ def store_lines(execution_id: UUID, new: Sequence[NewLogLine], *, mask: SecretMa
     rows = prepare_lines(new, mask=mask, steps=list(steps.values()), change=_update)
     if not rows:
         return
+    if isinstance(mask, HidingMask):
+        keep_hidden_lines(execution_id, new)
     Execution.objects.filter(pk=execution_id).update(next_line_number=F("next_line_number") + len(rows))
     first = Execution.objects.values_list("next_line_number", flat=True).get(pk=execution_id) - len(rows)
     for step_id, number in _first_of_each_step(rows, first).items():

@@ -12,7 +12,7 @@ from deployments.models.executions import (
     StoredTextUse,
 )
 from deployments.models.freezes import FreezeWindow
-from deployments.models.journal import AwsCall, AwsEvent, LogChunk, RollbackValue
+from deployments.models.journal import AwsCall, AwsEvent, HiddenLogLines, LogChunk, RollbackValue
 from deployments.models.previews import PreviewRequest
 from deployments.models.provisions import AppliedConfiguration, StoredPlan
 
@@ -25,6 +25,7 @@ __all__ = [
     "AwsEvent",
     "Execution",
     "FreezeWindow",
+    "HiddenLogLines",
     "Interrupt",
     "LogChunk",
     "PreviewRequest",

@@ -111,6 +111,36 @@ class LogChunk(models.Model):
         return f"{self.execution} {self.first}-{self.last}"
 
 
+class HiddenLogLines(models.Model):
+    """Lines of a log that show why they are hidden, until the secrets to redact in them can be read again.
+
+    `lines` is a JSON list of the lines, encrypted, for they are not redacted; `dropped` counts further ones
+    that were too many to keep. `call` is the call whose parameters have secrets of their own.
+    """
+
+    SCOPE_PATH: ClassVar[str] = "execution__scope"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "execution__pipeline__identifier"}
+
+    execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="hidden_lines")
+    call = models.ForeignKey(AwsCall, on_delete=models.CASCADE, null=True, related_name="+")
+    lines = EncryptedTextField(bound_to=["execution_id"])
+    size = models.PositiveIntegerField()
+    dropped = models.PositiveIntegerField(default=0)
+    # When the secrets are tried next; each failed attempt doubles the pause.
+    due_at = models.DateTimeField()
+    attempts = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        indexes = [models.Index(fields=["due_at"], name="hidden_lines_due")]
+
+    def __str__(self) -> str:
+        return f"{self.execution} {self.pk}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.execution.scope
+
+
 class AwsEvent(models.Model):
     """One ECS service event that an execution has shown."""
 

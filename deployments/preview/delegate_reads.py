@@ -5,7 +5,7 @@ Each recorded answer reruns the preview from the start, until no answer is missi
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -225,6 +225,9 @@ class PreviewOwner:
     def get_mask(self, task: DelegateTask) -> SecretMask:
         """Return the empty mask: reads have no output."""
         return EMPTY_MASK
+
+    def keep_hidden_lines(self, task: DelegateTask, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Do nothing; reads write no log."""
 
     def publish_log(self, task: DelegateTask) -> None:
         """Do nothing: reads have no output."""
