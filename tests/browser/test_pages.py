@@ -12,6 +12,7 @@ from connectors.models import Connector, FileNode
 from delegates.models import Delegate
 from deployments.models import Execution, Interrupt
 from pipelines.models import Pipeline
+from rbac.models import Role, RoleAssignment, User
 from tests.browser.conftest import Visit
 from tests.browser.fake_execution_socket import Wire
 
@@ -61,9 +62,14 @@ def test_no_page_breaks_the_policy_or_its_width(
     live_server: LiveServer,
     execution: Execution,
     wire: Wire,
+    deployer: User,
     theme: str,
     width: int,
 ) -> None:
+    # Who may change things sees more of each page, and its forms.
+    RoleAssignment.objects.create(
+        user=deployer, role=Role.objects.get(identifier="project_admin"), scope=execution.scope
+    )
     page.set_viewport_size({"width": width, "height": 800})
     # This server has no sockets; what arrives through them is another test's.
     page.context.add_cookies([{"name": "slipway_theme", "value": theme, "url": live_server.url}])
