@@ -84,6 +84,7 @@ def _register_live_sources() -> None:
     from deployments.live.executions import EXECUTION_TOPIC
     from deployments.live.timelines import TIMELINE_SOURCE
     from deployments.preview.live import PREVIEW_TOPIC
+    from gitsync.live import GIT_SYNC_SOURCE
     from inventory.adoption.live import ADOPTION_SOURCE
     from inventory.dashboards.live import DASHBOARD_SOURCE
     from inventory.sync.live import CLUSTER_SOURCE
@@ -99,6 +100,7 @@ def _register_live_sources() -> None:
         TIMELINE_SOURCE,
         APPROVAL_TOPIC,
         PREVIEW_TOPIC,
+        GIT_SYNC_SOURCE,
         CLUSTER_SOURCE,
         ADOPTION_SOURCE,
         BADGE_SOURCE,

@@ -85,7 +85,7 @@ def sync_now(request: PageRequest, pk: int) -> HttpResponse:
     except Conflict as problem:
         messages.warning(request, problem.detail)
     else:
-        messages.success(request, "Sync requested. Reload the page in a few seconds for its result.")
+        messages.success(request, "Sync requested. Its result appears here in a few seconds.")
     return redirect("git-sync", pk=pk)
 
 

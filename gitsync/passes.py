@@ -28,6 +28,7 @@ from guards.limits import GIT_SYNC_SECONDS
 from rbac.audit import NO_REQUEST, current_request
 from rbac.models import Scope, User
 from rbac.policy import build_not_archived_filter
+from web.live import publish_change_on_commit
 from web.managed_resources import act_as_manager
 
 POLL_INTERVAL: Final = timedelta(seconds=GIT_SYNC_SECONDS)
@@ -35,6 +36,7 @@ DELEGATE_INTERVAL: Final = timedelta(seconds=2)
 # Longer than Celery lets a pass take.
 LEASE_LENGTH: Final = timedelta(seconds=60)
 AUDIT_SOURCE: Final = "git"
+LIVE_SOURCE: Final = "git-syncs"
 State = GitSync.State
 logger = logging.getLogger(__name__)
 
@@ -189,6 +191,7 @@ class SyncPass:
         claimed = GitSync.objects.filter(pk=self.sync.pk, fence=self.sync.fence)
         unchanged = claimed.filter(due_at=self.sync.due_at)
         due_at = values.pop("due_at", self.now + POLL_INTERVAL)
+        publish_change_on_commit(LIVE_SOURCE, self.sync.pk)
         if unchanged.update(**values, due_at=due_at, lease_expires_at=None):
             return
         values.pop("is_requested", None)

@@ -105,6 +105,7 @@ TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
         lambda world: world.service.pk,
         lambda standing: standing.has("core_service_view", HERE),
     ),
+    "git-sync": (lambda world: world.git_sync.pk, lambda standing: standing.has("core_gitsync_view", HERE)),
     "acceptance-run": (
         lambda world: acceptance_run(world)["pk"],
         lambda standing: standing.has("core_account_edit", ACCOUNT),

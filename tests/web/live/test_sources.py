@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from delegates.models import DelegateLogChunk, LookupRequest
 from deployments.models import PreviewRequest
+from gitsync.models import GitSync
 from inventory.models.adoption import Adoption
 from inventory.models.instances import ServiceInstance, SyncedCluster
 from inventory.sync.live import read_cluster_snapshots
@@ -53,6 +54,9 @@ def fill(world: World, times: int) -> None:
         )
         PreviewRequest.objects.create(
             pipeline=world.pipeline, version=1, requested_by=world.member, requested_at=now
+        )
+        GitSync.objects.create(
+            scope=world.scope, identifier=f"sync_{uuid4().hex}", name="Sync", branch="main", due_at=now
         )
         key = uuid4().hex[:8]
         AcceptanceRun.objects.create(
