@@ -225,11 +225,12 @@ def _find_role_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
     has_session = any(spec.session_texts.values())
     if has_session and spec.credentials not in _ASSUMING:
         yield build_spec_problem("via_roles", "Roles, names and tags of a session require a role.")
-    if spec.is_remote and (has_session or spec.credentials == WEB_IDENTITY):
+    if spec.is_remote and spec.credentials == WEB_IDENTITY:
+        # A connector could name any file of the delegate, whose content would then be sent as a token.
         yield build_spec_problem(
             "connect_through",
-            "Web identity, role chains, session names and session tags only work from this Slipway, not "
-            "through delegates yet.",
+            "A delegate reads no token file that a connector names. Set AWS_ROLE_ARN and "
+            "AWS_WEB_IDENTITY_TOKEN_FILE in its environment, and use Delegate credentials.",
         )
     if spec.credentials == WEB_IDENTITY:
         if not _TOKEN_FILE.match(spec.web_identity_token_file):

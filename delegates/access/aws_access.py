@@ -97,7 +97,9 @@ def build_aws_payload(
         "endpoint_url": endpoint,
         "credentials": _serialize_credentials(credentials),
     }
-    base = credentials.base if isinstance(credentials, AssumedRole) else credentials
+    base = credentials
+    while isinstance(base, AssumedRole):
+        base = base.base
     secrets = (base.secret_access_key, base.session_token) if isinstance(base, AccessKey) else ()
     return TaskPayload(payload, mask=tuple(filter(None, secrets)))
 
@@ -108,6 +110,9 @@ def _serialize_credentials(credentials: Credentials) -> dict[str, Any]:
             "kind": "assume_role",
             "role_arn": credentials.role_arn,
             "external_id": credentials.external_id,
+            "session_name": credentials.session_name,
+            "tags": [list(tag) for tag in credentials.tags],
+            "transitive_tag_keys": list(credentials.transitive_tag_keys),
             "base": _serialize_credentials(credentials.base),
         }
     if isinstance(credentials, AccessKey):
@@ -162,15 +167,30 @@ def fetch_clusters(caller: Caller) -> list[EcsCluster]:
     return sorted((EcsCluster(arn.rsplit("/", 1)[-1], arn) for arn in arns), key=lambda cluster: cluster.name)
 
 
+AWS_SESSIONS = "aws-sessions"
+
+
+def list_required_features(connector: Connector | None) -> list[str]:
+    """Return the features of `delegates.agent.FEATURES` that a connector needs of a delegate."""
+    if connector is None or connector.kind != Connector.Kind.AWS:
+        return []
+    return [AWS_SESSIONS] if any(parse_aws_spec(connector.spec).session_texts.values()) else []
+
+
+_TOO_OLD = "Its release does not know chains, names and tags of AWS sessions: upgrade it."
 _CREDENTIALS_NOT_LENT = "This installation does not allow the use of its own credentials."
 
 
 def require_lendable_credentials(task: DelegateTask, connector: Connector) -> None:
     """Release the task to another delegate if the built-in one has no permitted credentials for it.
 
-    Raises `NotSent`; the built-in delegate is blocked for such tasks for five minutes.
+    Raises `NotSent`; the built-in delegate is blocked for such tasks for five minutes. Raises it too if the
+    connector needs another release of the delegate since the task was assigned.
     """
     delegate = task.instance.delegate if task.instance else None
+    if task.instance is not None and not task.instance.has_features(list_required_features(connector)):
+        block_delegate(task.instance.delegate, task.criterion, _TOO_OLD)
+        raise NotSent("TooOld", _TOO_OLD)
     if delegate is None or not delegate.is_built_in or connector.kind != Connector.Kind.AWS:
         return
     if parse_aws_spec(connector.spec).needs_secret or settings.ALLOW_MANAGER_CREDENTIALS:

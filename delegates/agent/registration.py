@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from delegates.agent import VERSION
+from delegates.agent import FEATURES, VERSION
 from delegates.agent.agent import Agent, ProtocolLimits, log
 from delegates.agent.identity import build_registration_message
 from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
@@ -74,6 +74,7 @@ def _build_registration(agent: Agent) -> dict[str, Any]:
         "tags": list(settings.tags),
         "capacity": settings.capacity,
         "isolation": agent.isolation.level,
+        "features": list(FEATURES),
         "ecs": dict(identity.ecs) if identity.ecs else None,
         "time": time.time(),
     }

@@ -1,5 +1,6 @@
 """Delegate instances with load samples, agent logs and delegate events."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.db import models
@@ -67,6 +68,8 @@ class DelegateInstance(models.Model):
     memory_mib = models.FloatField(default=0)
     ecs = models.JSONField(default=dict, blank=True)
     clock_skew_seconds = models.FloatField(default=0)
+    # What its release can do beyond the first one, see `delegates.agent.FEATURES`.
+    features = models.JSONField(default=list, db_default=[])
     isolation = models.CharField(max_length=24, choices=Isolation, blank=True, default=Isolation.UNKNOWN)
     # For an instance without isolation: the path of the project of its scripts.
     script_scope = models.CharField(max_length=400, blank=True, default="")
@@ -87,6 +90,10 @@ class DelegateInstance(models.Model):
     def is_bound(self) -> bool:
         """Return whether only the holder of a key pair can register as this instance while it lives."""
         return bool(self.public_key)
+
+    def has_features(self, features: Iterable[str]) -> bool:
+        """Return whether its release can do all of these; the built-in delegate is of this release."""
+        return self.delegate.is_built_in or set(features) <= set(self.features)
 
     @property
     def is_isolated(self) -> bool:

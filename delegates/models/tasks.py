@@ -62,6 +62,8 @@ class DelegateTask(models.Model):
     selectors_from = models.CharField(max_length=16, blank=True, default="")
     # The URL that the task must reach (R035).
     criterion = models.CharField(max_length=512, blank=True, default="")
+    # What the release of the delegate must be able to do.
+    features = models.JSONField(default=list, db_default=[])
     aws_account = models.CharField(max_length=12, blank=True, default="")
     environment = models.CharField(max_length=512, blank=True, default="")
     connector = models.ForeignKey(Connector, on_delete=models.SET_NULL, null=True, related_name="+")

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F
 
 from connectors.models import Connector
-from delegates.access.aws_access import DelegateAwsAccess
+from delegates.access.aws_access import DelegateAwsAccess, list_required_features
 from delegates.live import publish_task_changed
 from delegates.models import Delegate, DelegateTask
 from delegates.protocol.notices import notify_abort
@@ -71,6 +71,7 @@ def submit_task(
         title=title[:255],
         payload=json.dumps(payload),
         selectors=selectors,
+        features=list_required_features(facts.get("connector")),
         queued_at=now,
         trace_context=capture_trace_context(),
         **{"deadline": now + TASK_TIMEOUT, **facts},

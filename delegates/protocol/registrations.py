@@ -177,6 +177,7 @@ class AgentRegistration:
     ecs: dict[str, Any]
     skew_seconds: float
     isolation: str = ""
+    features: tuple[str, ...] = ()
 
 
 def register_agent(request: AgentRequest) -> AgentReply:
@@ -225,6 +226,7 @@ def parse_registration(fields: RequestFields) -> AgentRegistration:
             if (fields.get_object("ecs") or {}).get(name)
         },
         isolation=fields.get_choice("isolation", ISOLATIONS) if fields.body.get("isolation") else "",
+        features=tuple(fields.get_tags("features")),
         skew_seconds=0.0 if sent is None else round(sent - time.time(), 1),
     )
 
@@ -335,6 +337,7 @@ def _upsert_instance(
         "ecs": replace_unstorable(registration.ecs),
         "clock_skew_seconds": registration.skew_seconds,
         "isolation": registration.isolation,
+        "features": list(registration.features),
         "token": token,
         "status": DelegateInstance.Status.REGISTERED,
         "connection": DelegateInstance.Connection.NONE,

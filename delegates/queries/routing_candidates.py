@@ -34,6 +34,7 @@ def build_routing_request(task: DelegateTask) -> RoutingRequest:
         criterion=task.criterion,
         aws_account=task.aws_account,
         environment=task.environment,
+        features=tuple(task.features),
         is_script=task.kind in DelegateTask.RUNS_CODE,
         needs_isolation=task.kind in DelegateTask.ISOLATED,
     )
@@ -196,11 +197,19 @@ def _build_candidate(delegate: Delegate, work: _Workload, now: datetime) -> Rout
         capacity=sum(instance.capacity for instance in live),
         busy=sum(work.started[instance.pk] for instance in live) + work.offered,
         last_assigned_at=max(last, default=0),
+        features=_list_common_features(delegate, live),
         runs_scripts=settings.EMBEDDED or not delegate.is_built_in,
         is_isolated=any(instance.is_isolated for instance in live),
         shares_scripts=delegate.shares_scripts,
         script_scopes=tuple(sorted({instance.script_scope for instance in live})),
     )
+
+
+def _list_common_features(delegate: Delegate, live: Sequence[DelegateInstance]) -> frozenset[str] | None:
+    """Return what all instances can do, because any of them may take a task; None is everything."""
+    if delegate.is_built_in or not live:
+        return None
+    return frozenset.intersection(*(frozenset(instance.features) for instance in live))
 
 
 def _describe_last_heartbeat(delegate: Delegate, instances: list[DelegateInstance], now: datetime) -> str:

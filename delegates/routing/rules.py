@@ -18,6 +18,7 @@ class RoutingRule(StrEnum):
     CAPACITY = "capacity"
     SCRIPTS = "scripts"
     ISOLATION = "isolation"
+    RELEASE = "release"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class RoutingRequest:
     criterion: str = ""
     aws_account: str = ""
     environment: str = ""
+    features: tuple[str, ...] = ()
     is_script: bool = False
     needs_isolation: bool = False
 
@@ -63,6 +65,8 @@ class RoutingCandidate:
     served_connector: bool = False
     missed: int = 0
     last_assigned_at: float = 0
+    # What its release can do; None is everything.
+    features: frozenset[str] | None = None
     runs_scripts: bool = True
     # Projects of the scripts that instances without isolation have run; "" for an instance without scripts.
     is_isolated: bool = True
@@ -108,7 +112,9 @@ def evaluate_rules(request: RoutingRequest, candidate: RoutingCandidate) -> tupl
     verdicts = tuple(rule(request, candidate) for rule in _RULES)
     if request.is_script:
         verdicts = (*verdicts, _check_scripts(request, candidate))
-    return (*verdicts, _check_isolation(request, candidate)) if request.needs_isolation else verdicts
+    if request.needs_isolation:
+        verdicts = (*verdicts, _check_isolation(request, candidate))
+    return (*verdicts, _check_release(request, candidate)) if request.features else verdicts
 
 
 def _check_connected(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
@@ -267,6 +273,19 @@ def _check_isolation(request: RoutingRequest, candidate: RoutingCandidate) -> Ru
         detail = f"It does not isolate tasks and has run scripts of {scopes}."
         remedy = "Run it where it can isolate tasks, or allow projects to share it on its page."
     return RuleVerdict(candidate.key, candidate.name, RoutingRule.ISOLATION, ok, detail, remedy)
+
+
+_FEATURE_TITLES = {"aws-sessions": "chains, names and tags of AWS sessions"}
+
+
+def _check_release(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
+    """Return the verdict on the release: an older one would leave out what it does not know."""
+    known = candidate.features
+    missing = [] if known is None else [name for name in request.features if name not in known]
+    titles = " and ".join(_FEATURE_TITLES.get(name, name) for name in missing or request.features)
+    detail = f"Its release {'does not know' if missing else 'knows'} {titles}."
+    remedy = "Upgrade all of its instances." if missing else ""
+    return RuleVerdict(candidate.key, candidate.name, RoutingRule.RELEASE, not missing, detail, remedy)
 
 
 _RULES: tuple[Callable[[RoutingRequest, RoutingCandidate], RuleVerdict], ...] = (

@@ -11,6 +11,7 @@ from aws.errors import AwsError, NotSent, Unanswered, Undelivered, parse_error_r
 from connectors.models import Connector
 from connectors.secret_managers.base import SecretUnreadable
 from connectors.specs.aws import DELEGATE_CREDENTIALS, parse_aws_spec
+from connectors.specs.aws_sessions import AwsRun, name_aws_sessions
 from delegates.access import aws_access
 from delegates.access.aws_access import require_lendable_credentials
 from delegates.models import Delegate, DelegateTask
@@ -198,13 +199,14 @@ def _build_payload(call: AwsCall, task: DelegateTask) -> TaskPayload:
         )
         return add_masks(payload, list_stage_secrets(stage))
     require_lendable_credentials(task, stage.connector)
-    return aws_access.build_aws_payload(
-        stage.connector,
-        region_for(stage, call.step),
-        call.service,
-        call.operation,
-        secret_values.inject_secrets(call.execution.scope, call.service, call.parsed_parameters),
-    )
+    with name_aws_sessions(lambda: AwsRun(call.execution.pipeline.identifier, str(call.execution_id))):
+        return aws_access.build_aws_payload(
+            stage.connector,
+            region_for(stage, call.step),
+            call.service,
+            call.operation,
+            secret_values.inject_secrets(call.execution.scope, call.service, call.parsed_parameters),
+        )
 
 
 def _redact_result(call: AwsCall, answer: TaskAnswer) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from aws.clients import AccessKey, AssumedRole, WebIdentity, read_web_identity_token
-from aws.errors import Unauthenticated
+from aws.errors import NotSent, Unauthenticated
 from connectors.models import Connector, Secret
 from connectors.operations import (
     create_connector,
@@ -23,12 +23,24 @@ from connectors.required_access import MissingAccess
 from connectors.specs.aws import find_aws_spec_problems, get_credentials, get_session_key
 from connectors.specs.aws_sessions import AwsRun, name_aws_sessions, render_session_name
 from connectors.usages import find_usages
-from delegates.access.aws_access import build_aws_payload, get_local_caller
+from delegates.access.aws_access import (
+    build_aws_payload,
+    get_local_caller,
+    list_required_features,
+    require_lendable_credentials,
+)
 from delegates.access.connector_tests import run_connector_test
+from delegates.agent import FEATURES
+from delegates.agent.executors.aws import parse_credentials
+from delegates.models import BlocklistEntry, DelegateTask
+from delegates.operations.tasks import submit_task
+from delegates.task_queue import route_waiting_tasks
 from rbac.models import Role, RoleAssignment, Scope, User
 from sandbox.process import SandboxProcess
+from tests.fixtures.fake_delegates import hand
 from tests.fixtures.people import make_person
 from tests.secret_watch.marker import planted
+from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
 
 FIRST, SECOND, LAST = (f"arn:aws:iam::123456789012:role/{name}" for name in ("first", "second", "last"))
@@ -94,6 +106,66 @@ def test_a_chain_assumes_each_role_with_the_one_before(
     assert [_get_tags(session) for session in made] == [("team", "shop"), None, ("pipeline", "deploy_shop")]
     assert [session.get("TransitiveTagKeys.member.1") for session in made] == ["team", None, None]
     assert [session.get("ExternalId") for session in made] == [None, None, "slipway-1"]
+
+
+def test_a_delegate_gets_the_whole_chain_with_names_and_tags(
+    admin: User, secret: Secret, sandbox: SandboxProcess
+) -> None:
+    texts = {
+        "via_roles": FIRST,
+        "session_name": "slipway-{execution}",
+        "session_tags": "team=shop, pipeline={pipeline}",
+        "transitive_tag_keys": "team",
+        "connect_through": "Delegate",
+    }
+    connector = make(admin, secret, sandbox, **ROLE, **texts)
+    assert list_required_features(connector) == ["aws-sessions"]
+    assert set(list_required_features(connector)) <= set(FEATURES)
+    with name_aws_sessions(lambda: RUN):
+        payload = build_aws_payload(connector, "us-east-1", "sts", "GetCallerIdentity", {})
+        lent = parse_credentials(json.loads(json.dumps(payload.params["credentials"])))
+        assert lent == get_credentials(connector)
+    assert isinstance(lent, AssumedRole)
+    assert (lent.session_name, lent.tags) == (f"slipway-{RUN.execution}", (("pipeline", "deploy_shop"),))
+    # The key at the beginning of the chain is masked in logs.
+    assert payload.mask == (secret.value,)
+
+
+def test_a_connector_without_such_settings_needs_no_new_delegate(
+    admin: User, secret: Secret, sandbox: SandboxProcess
+) -> None:
+    connector = make(admin, secret, sandbox, **ROLE, connect_through="Delegate")
+    assert list_required_features(connector) == []
+
+
+def test_a_task_that_was_assigned_before_is_withheld_from_an_older_delegate(
+    admin: User, secret: Secret, sandbox: SandboxProcess
+) -> None:
+    connector = make(admin, secret, sandbox, **ROLE, via_roles=FIRST, connect_through="Delegate")
+    delegate = hand("older")
+    task = submit_task(
+        scope=secret.scope,
+        kind=DelegateTask.Kind.AWS,
+        title="a call",
+        payload={},
+        connector=connector,
+        criterion=sandbox.url,
+    )
+    assert task.features == ["aws-sessions"]
+    route_waiting_tasks(get_database_time())
+    task.refresh_from_db()
+    assert "does not know chains, names and tags of AWS sessions" in task.reason
+    # As if the connector had got its chain after the assignment.
+    task.instance = delegate.instance
+    with pytest.raises(NotSent, match="upgrade it"):
+        require_lendable_credentials(task, connector)
+    delegate.instance.features = ["aws-sessions"]
+    delegate.instance.save()
+    BlocklistEntry.objects.all().delete()
+    require_lendable_credentials(task, connector)
+    route_waiting_tasks(get_database_time())
+    task.refresh_from_db()
+    assert task.offered_to == delegate.instance.delegate
 
 
 def test_outside_runs_a_session_is_named_without_one(
@@ -202,7 +274,6 @@ WEB = {"credentials": "WebIdentity", "role_arn": LAST, "web_identity_token_file"
         ({**ROLE, "session_tags": "a=<b>"}, "session_tags"),
         ({**ROLE, "session_tags": "=b"}, "session_tags"),
         ({**ROLE, "session_tags": "a=1", "transitive_tag_keys": "b"}, "transitive_tag_keys"),
-        ({**ROLE, "connect_through": "Delegate", "session_name": "slipway-x"}, "connect_through"),
         ({**WEB, "connect_through": "Delegate"}, "connect_through"),
         ({**WEB, "web_identity_token_file": "token"}, "web_identity_token_file"),
         ({**WEB, "session_tags": "a=1"}, "session_tags"),

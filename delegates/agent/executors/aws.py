@@ -156,7 +156,9 @@ def build_aws_failure(error: AwsError, credentials: Credentials) -> TaskResult:
 
     A wrong key in the task's parameters is wrong at every other delegate too.
     """
-    base = credentials.base if isinstance(credentials, AssumedRole) else credentials
+    base = credentials
+    while isinstance(base, AssumedRole):
+        base = base.base
     is_ours = isinstance(error, Unauthenticated) and isinstance(base, DefaultChain)
     capability = isinstance(error, NotSent) or is_ours
     return TaskResult(TaskResult.FAILED, error=error.to_record() | {"capability": capability})
@@ -167,13 +169,12 @@ def parse_credentials(data: Mapping[str, Any]) -> Credentials:
     if data["kind"] == "assume_role":
         return AssumedRole(
             role_arn=str(data["role_arn"]),
-            base=_parse_base(data.get("base") or {"kind": "own"}),
+            base=parse_credentials(data.get("base") or {"kind": "own"}),
             external_id=str(data.get("external_id") or ""),
+            session_name=str(data.get("session_name") or "slipway"),
+            tags=tuple((str(key), str(value)) for key, value in data.get("tags") or ()),
+            transitive_tag_keys=tuple(str(key) for key in data.get("transitive_tag_keys") or ()),
         )
-    return _parse_base(data)
-
-
-def _parse_base(data: Mapping[str, Any]) -> AccessKey | DefaultChain:
     if data["kind"] == "own":
         return DefaultChain()
     if data["kind"] != "access_key":

@@ -47,6 +47,15 @@ def test_an_unknown_name_becomes_a_delegate_of_the_tokens_scope(token: DelegateT
     assert token.last_used_at is not None
 
 
+def test_what_a_release_can_do_is_told_at_each_registration(token: DelegateToken):
+    agent = register_agent(token, features=["aws-sessions", "of-a-later-release"])
+    assert agent.instance.has_features(["aws-sessions"])
+    # The same instance with an older image.
+    agent = register_agent(token)
+    assert agent.instance.features == []
+    assert not agent.instance.has_features(["aws-sessions"])
+
+
 def test_a_task_that_replaces_another_is_a_new_instance_of_the_same_delegate(token: DelegateToken):
     first, second = (register_agent(token, instance_key=f"arn:aws:ecs:task/{number}") for number in (1, 2))
     assert first.instance.delegate_id == second.instance.delegate_id

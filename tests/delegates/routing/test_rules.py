@@ -40,7 +40,7 @@ def test_who_passes_a_rule_gets_the_task(
     decision = decide_route(replace(REQUEST, **request_values), [replace(EU, **candidate)])
     assert decision.chosen is not None
     # Only of scripts is it asked who runs scripts, and only of what needs it who keeps tasks apart.
-    skipped_rules = (RoutingRule.SCRIPTS, RoutingRule.ISOLATION)
+    skipped_rules = (RoutingRule.SCRIPTS, RoutingRule.ISOLATION, RoutingRule.RELEASE)
     assert [candidate_rule.rule for candidate_rule in decision.verdicts] == [
         candidate_rule for candidate_rule in RoutingRule if candidate_rule not in skipped_rules
     ]
@@ -194,6 +194,22 @@ def test_scripts_never_go_to_a_delegate_that_runs_none() -> None:
         decide_route(RoutingRequest(PROJECT, is_script=True), [built_in, own_delegate]).chosen == own_delegate
     )
     assert decide_route(RoutingRequest(PROJECT), [built_in]).chosen == built_in
+
+
+@pytest.mark.parametrize(
+    ("features", "is_allowed"),
+    [(None, True), (frozenset({"aws-sessions", "more"}), True), (frozenset(), False)],
+)
+def test_an_older_release_gets_no_task_that_it_would_do_in_part(
+    features: frozenset[str] | None, is_allowed: bool
+) -> None:
+    request = replace(REQUEST, features=("aws-sessions",))
+    decision = decide_route(request, [replace(EU, features=features)])
+    verdict = next(row for row in decision.verdicts if row.rule is RoutingRule.RELEASE)
+    assert (verdict.ok, decision.chosen is not None) == (is_allowed, is_allowed)
+    if not is_allowed:
+        assert "does not know chains, names and tags of AWS sessions" in decision.sentence
+        assert verdict.remedy == "Upgrade all of its instances."
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ _CHANGES = (
     (f"{_AGENT}/__init__.py", 'VERSION = "', f'VERSION = "{VERSION}"\n'),
     # It does not say how it isolates scripts.
     (f"{_AGENT}/registration.py", '        "isolation": ', ""),
+    # It does not say what its release can do.
+    (f"{_AGENT}/registration.py", '        "features": ', ""),
     # It ignores fields that it does not know.
     (f"{_AGENT}/tasks.py", '        trace_context=body.get("trace_context")', ""),
     # A kind of task and an operation of AWS that it does not know.
