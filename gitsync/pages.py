@@ -67,7 +67,7 @@ def show_git_sync(request: PageRequest, pk: int) -> HttpResponse:
         "url": build_repository_url(sync),
         "page": page,
         "rows": [hide_difference(row, kinds) for row in page.items],
-        "faults": last.faults if last and sync.state == GitSync.State.FAILED else [],
+        "failed_run": last if sync.state == GitSync.State.FAILED else None,
         "runs": runs[:SHOWN_RUNS],
         "hook": GitSyncHook.objects.filter(sync=sync).defer("secret").first(),
         "rights": get_permissions(request.user, sync),

@@ -36,6 +36,9 @@ def test_the_page_names_commit_faults_and_resources(
     assert applied[:12] in page
     assert "Pipeline release" in page
     assert "Sync now" not in page
+    GitSync.objects.update(branch="gone")
+    run_pass()
+    assert "The branch could not be read" in browse(viewer).get(f"/git-syncs/{sync.pk}/").content.decode()
 
 
 def test_the_page_shows_drift_and_syncs_now(run_pass: RunPass, admin: User, browse: Browse) -> None:
