@@ -80,6 +80,8 @@ PAGES = {
     "new-trigger": "/pipelines/{pipeline}/triggers/new/",
     "new-webhook-trigger": "/pipelines/{pipeline}/triggers/new/webhook/",
     "new-image-trigger": "/pipelines/{pipeline}/triggers/new/image/",
+    "git-syncs": "/git-syncs/",
+    "new-git-sync": "/git-syncs/new/",
     "policy-rules": "/policy-rules/",
     "new-policy-rule": "/policy-rules/new/",
     "test-policy": "/policy-rules/test/",

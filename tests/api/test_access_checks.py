@@ -140,7 +140,7 @@ def test_a_role_that_ended_is_said_to_have_ended(admin: User, viewer: User, proj
         ({}, "Enter a scope alone"),
         ({"type": "pipeline"}, "Enter a scope alone"),
         ({"id": "1"}, "Enter a scope alone"),
-        ({"type": "moon", "id": "1"}, "is not a valid choice"),
+        ({"type": "moon", "id": "1"}, "unknown value; use one of "),
         ({"type": "execution", "identifier": "x", "scope": "account"}, "Use the id of the execution"),
         ("account", "Expected a dictionary"),
     ],

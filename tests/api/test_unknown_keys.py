@@ -35,7 +35,7 @@ def test_a_key_that_nobody_reads_is_refused_by_its_name(world: World, client: AP
 
 
 def test_a_key_deep_inside_is_named_with_its_path(world: World, client: APIClient) -> None:
-    manifest = {"identifier": "m", "kind": "TaskDefinition", SURPRISE: 1}
+    manifest = {"identifier": "m", "kind": "EcsTaskDefinition", SURPRISE: 1}
     body = {"name": "x", "manifests": [manifest], "artifact": {"image": "nginx", SURPRISE: 2}}
     answer = client.put(f"/api/v1/services/{world.service.pk}", body, format="json")
     errors = {error["path"]: error["message"] for error in answer.json()["errors"]}

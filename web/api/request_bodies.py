@@ -1,13 +1,14 @@
 """Validation of request bodies: only the keys and types of the serializer, at every depth."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from rest_framework.serializers import (
     BaseSerializer,
     BooleanField,
     CharField,
+    ChoiceField,
     DictField,
     Field,
     FloatField,
@@ -101,6 +102,8 @@ def _find_errors(field: Field[Any, Any, Any, Any] | None, value: Any, path: str)
             yield from _find_errors(field.child, inner, _join_path(path, name))
     elif expected := _find_type_mismatch(field, value):
         yield _build_error(path, f"must be {expected}")
+    elif type(field) is ChoiceField and isinstance(value, str) and not _is_choice(field, value):
+        yield _build_error(path, f"unknown value; use one of {_join_names(map(str, field.choices))}")
 
 
 def _find_key_errors(
@@ -128,13 +131,21 @@ def _find_type_mismatch(field: Field[Any, Any, Any, Any] | None, value: Any) -> 
     return "" if takes else description
 
 
+def _is_choice(field: ChoiceField, value: str) -> bool:
+    return value in map(str, field.choices) or (value == "" and field.allow_blank)
+
+
 def _join_path(path: str, name: object) -> str:
     return f"{path}.{name}".strip(".")
 
 
 def _list_field_names(serializer: Serializer[Any]) -> str:
-    names = sorted(serializer.fields)
-    return ", ".join(names[:_MOST_NAMES] + (["…"] if len(names) > _MOST_NAMES else []))
+    return _join_names(sorted(serializer.fields))
+
+
+def _join_names(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:_MOST_NAMES] + (["…"] if len(listed) > _MOST_NAMES else []))
 
 
 def _format_value(value: Any) -> str:
