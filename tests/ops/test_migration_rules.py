@@ -1,6 +1,7 @@
 """No migration breaks the release before, which runs beside the new one during an upgrade."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.apps import apps
@@ -8,6 +9,7 @@ from django.conf import settings
 from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ModelState, ProjectState
 
 from tests.ops.migration_rules import find_problems
 
@@ -24,14 +26,23 @@ def problems(*operations: Operation, **attributes: str) -> list[str]:
     return list(find_problems(migration(*operations, **attributes), "0.3.0"))
 
 
+def state_before(loader: MigrationLoader, later: migrations.Migration) -> ProjectState | None:
+    """Return the state before a migration that changes a field; others need none."""
+    if not any(isinstance(operation, migrations.AlterField) for operation in later.operations):
+        return None
+    state: ProjectState = loader.project_state((later.app_label, later.name), at_end=False)
+    return state
+
+
 def test_no_migration_of_a_later_release_breaks_the_one_before() -> None:
     ours = {app.label for app in apps.get_app_configs() if Path(app.path).parent == settings.ROOT}
+    loader = MigrationLoader(None)
     found = {
         f"{app}.{name}": problems
-        for (app, name), later in MigrationLoader(None).disk_migrations.items()
+        for (app, name), later in loader.disk_migrations.items()
         # The first one of an app makes tables that no other release knows.
         if app in ours and not later.initial
-        if (problems := list(find_problems(later, settings.SLIPWAY_VERSION)))
+        if (problems := list(find_problems(later, settings.SLIPWAY_VERSION, state_before(loader, later))))
     }
     assert "deployments" in ours
     assert found == {}
@@ -72,3 +83,19 @@ def test_a_column_that_gets_stricter_was_written_right_before() -> None:
     stricter = migrations.AlterField("execution", "yaml", models.CharField(max_length=10))
     assert "may not fit" in problems(stricter)[0]
     assert not problems(stricter, unused_since="0.2.0")
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_refused"),
+    [
+        ({"choices": [("A", "A"), ("B", "B")], "max_length": 8}, False),
+        ({"choices": [("A", "A")], "max_length": 4}, True),
+        ({"choices": [("A", "A")], "max_length": 8, "unique": True}, True),
+    ],
+)
+def test_another_choice_leaves_a_column_as_it_is(changed: dict[str, Any], is_refused: bool) -> None:
+    former = models.CharField(choices=[("A", "A")], max_length=8)
+    before = ProjectState()
+    before.add_model(ModelState("deployments", "Execution", [("kind", former)]))
+    later = migration(migrations.AlterField("execution", "kind", models.CharField(**changed)))
+    assert bool(list(find_problems(later, "0.3.0", before))) == is_refused
