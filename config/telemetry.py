@@ -8,7 +8,12 @@ from django.conf import settings
 from guards.tracing import is_tracing_configured, start_tracing, stop_tracing
 
 # Sent by the beat every few seconds: a trace for each would hide those of people's requests.
-_PERIODIC_TASKS: Final = ("ops.tasks.tick", "ops.tasks.prune", "inventory.tasks.tick")
+_PERIODIC_TASKS: Final = (
+    "ops.tasks.tick",
+    "ops.tasks.prune",
+    "inventory.tasks.tick",
+    "deployments.tasks.show_hidden_log_lines",
+)
 _LAST_BEFORE_TRACING: Final = "ops.metrics.MetricsMiddleware"
 
 
