@@ -54,6 +54,14 @@ LOCALHOST: Final = "localhost"
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 UNKNOWN_PASSKEY: Final = "This passkey was removed here, or never added. Sign in another way."
 # The parser of the library raises these for texts that no browser sends.
+_ANSWER_PARTS: Final = ("id", "rawId", "type")
+_RESPONSE_PARTS: Final = (
+    "clientDataJSON",
+    "attestationObject",
+    "authenticatorData",
+    "signature",
+    "userHandle",
+)
 _PARSER_ERRORS: Final = (
     ValueError,
     TypeError,
@@ -168,19 +176,20 @@ def add_passkey(request: HttpRequest, *, actor: User, registration: str) -> list
     with _refuse_unparsable():
         data = _build_server(request).register_complete(challenge["state"], document)
         credential_id = data.credential_data.credential_id  # type: ignore[union-attr]
+        # Only what is needed to verify later answers; browsers may send anything beside it.
+        names = ("clientDataJSON", "attestationObject")
+        stored = {
+            "id": document["id"],
+            "rawId": document["rawId"],
+            "type": "public-key",
+            "response": {name: document["response"][name] for name in names},
+            "clientExtensionResults": {},
+        }
     # The row is locked, for two windows may come at once.
     User.objects.select_for_update().get(pk=actor.pk)
     if any(_get_credential(row).credential_id == credential_id for row in get_passkey_rows(actor)):
         raise PasskeyRefused("This passkey was already added.")
     is_first_factor = not has_two_factor(actor)
-    # Only what is needed to verify later answers; browsers may send anything beside it.
-    stored = {
-        "id": document["id"],
-        "rawId": document["rawId"],
-        "type": "public-key",
-        "response": {name: document["response"][name] for name in ("clientDataJSON", "attestationObject")},
-        "clientExtensionResults": {},
-    }
     row = WebAuthn.add(actor, challenge["name"], stored).instance
     row.data |= {"is_passwordless": challenge["is_passwordless"], "sign_count": data.counter}
     row.save(update_fields=["data"])
@@ -339,13 +348,28 @@ def _take_challenge(request: HttpRequest, purpose: Purpose, person: User | None)
 
 
 def _parse_answer(answer: str) -> dict[str, Any]:
+    """Return the parts of a browser's answer that are read, all of them texts.
+
+    The library would make `bytes` of a number, and so allocate as much memory as it says.
+    Raises `PasskeyRefused`.
+    """
     try:
         document = parse_json(answer)
     except InputRejected:
         document = None
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or not isinstance(document.get("response"), dict):
         raise PasskeyRefused("The browser sent no passkey. Try again.")
-    return document
+    return {
+        **_select_texts(document, _ANSWER_PARTS),
+        "response": _select_texts(document["response"], _RESPONSE_PARTS),
+    }
+
+
+def _select_texts(document: dict[str, Any], names: tuple[str, ...]) -> dict[str, str]:
+    selected = {name: document[name] for name in names if document.get(name) is not None}
+    if not all(isinstance(value, str) for value in selected.values()):
+        raise PasskeyRefused("The passkey was not accepted. Try again.")
+    return selected
 
 
 @contextmanager

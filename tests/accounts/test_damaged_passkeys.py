@@ -1,6 +1,7 @@
 """Damaged answers of a browser with a passkey are refused, whatever is damaged."""
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -43,6 +44,21 @@ def test_no_registration_of_a_browser_is_a_mistake_of_ours():
             Authenticator.objects.all().delete()
 
     refuse()
+
+
+@pytest.mark.parametrize("part", ["rawId", "clientDataJSON", "userHandle"])
+def test_a_number_in_place_of_bytes_allocates_no_memory(part: str) -> None:
+    response: dict[str, Any] = {"clientDataJSON": "e30", "authenticatorData": "AA", "signature": "AA"}
+    document: dict[str, Any] = {"id": "AA", "rawId": "AA", "type": "public-key", "response": response}
+    (document if part in document else response)[part] = 10**8
+    answer = json.dumps(document)
+    tracemalloc.start()
+    assert passkeys.find_claimed_user(answer) is None
+    with pytest.raises(PasskeyRefused):
+        passkeys.verify_assertion(build_request(), Purpose.SIGN_IN, person=user("anna"), assertion=answer)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**7
 
 
 def test_no_assertion_of_a_browser_is_a_mistake_of_ours():
