@@ -125,6 +125,7 @@ def test_a_new_answer_with_a_secret_is_noticed() -> None:
     assert shown == {
         "/api/v1/api-keys": "key",
         "/api/v1/delegate-tokens": "token",
+        "/api/v1/git-syncs/{id}/webhook": "secret",
         "/api/v1/triggers": "secret",
         "/api/v1/triggers/{id}/secret": "secret",
         # These name something, and are no secrets.

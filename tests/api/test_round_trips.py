@@ -7,7 +7,8 @@ import pytest
 from django.urls import resolve, reverse
 from rest_framework.test import APIClient
 
-from rbac.models import User
+from connectors.models import Connector
+from rbac.models import Scope, User
 from tests.api.rows import ROWS
 from tests.api.sample_project import World
 
@@ -30,9 +31,21 @@ def drop_moving_fields(document: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in MOVING}
 
 
+def create_git_connector(scope: Scope) -> Connector:
+    return Connector.objects.create(
+        scope=scope,
+        identifier="repository",
+        kind=Connector.Kind.GIT,
+        spec={"url": "https://git.example.com/app.git"},
+    )
+
+
 def test_what_was_read_can_be_sent_back(world: World, admin: User) -> None:
     client = APIClient()
     client.force_authenticate(admin)
+    # Saving a Git sync takes a connector, which the sample's does not have any more.
+    world.git_sync.connector = create_git_connector(world.scope)
+    world.git_sync.save()
     methods, refused = [], {}
     for name, address, method in addresses(world):
         read = client.get(address).json()
