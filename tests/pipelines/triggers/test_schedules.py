@@ -1,9 +1,12 @@
 """Schedules: their times, also when clocks jump, and what workers make of times that have come."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import time_machine
@@ -16,6 +19,7 @@ from pipelines.triggers import clock, operations
 from pipelines.triggers.kinds.schedule import Schedule
 from rbac.models import User
 from tests.api.sample_project import World
+from web import clock as web_clock
 
 Browse = Callable[[User], Client]
 BERLIN = {"cron": "30 2 * * *", "time_zone": "Europe/Berlin"}
@@ -86,12 +90,22 @@ def test_a_schedule_that_means_nothing_is_refused(spec: dict[str, Any], path: st
 pytestmark = pytest.mark.django_db
 
 
+@contextmanager
+def at_time(moment: datetime) -> Iterator[None]:
+    """Set the clocks of this machine and of the database, of which PostgreSQL has its own."""
+    reading = web_clock._ClockReading(moment, time.monotonic())
+    with time_machine.travel(moment, tick=False), patch.object(web_clock, "_read_clock", lambda: reading):
+        web_clock._readings.clear()
+        yield
+    web_clock._readings.clear()
+
+
 @pytest.fixture
 def nightly(world: World, admin: User) -> Trigger:
     """A trigger at 02:30 in Berlin, made at noon in November."""
     TriggerFiring.objects.all().delete()
     spec = operations.TriggerSpec(name="Nightly", spec=BERLIN, service_account=world.service_account)
-    with time_machine.travel(NOON, tick=False):
+    with at_time(NOON):
         return operations.create_trigger(
             actor=admin, pipeline=world.pipeline, identifier="nightly", kind="schedule", spec=spec
         )[0]
@@ -99,7 +113,7 @@ def nightly(world: World, admin: User) -> Trigger:
 
 def work_at(at: datetime) -> list[TriggerFiring]:
     """Have a worker do what is due at a time, and return all firings, oldest first."""
-    with time_machine.travel(at, tick=False):
+    with at_time(at):
         tasks.process_firings()
     return list(TriggerFiring.objects.order_by("received_at"))
 
@@ -139,11 +153,11 @@ def test_a_clock_that_goes_back_repeats_nothing(nightly: Trigger) -> None:
 
 
 def test_what_was_missed_while_it_was_disabled_is_not_made_up_for(nightly: Trigger, admin: User) -> None:
-    with time_machine.travel(NOON, tick=False):
+    with at_time(NOON):
         operations.set_enabled(actor=admin, trigger=nightly, is_enabled=False)
     assert nightly.due_at is None
     assert work_at(NOON + timedelta(days=9)) == []
-    with time_machine.travel(NOON + timedelta(days=9), tick=False):
+    with at_time(NOON + timedelta(days=9)):
         operations.set_enabled(actor=admin, trigger=nightly, is_enabled=True)
     assert nightly.due_at == moment("2026-12-06T01:30")
 
@@ -157,7 +171,7 @@ def test_the_form_shows_the_next_five_runs_before_saving(world: World, admin: Us
     client, address = browse(admin), f"/pipelines/{world.pipeline.pk}/triggers/new/schedule/"
     fields = {"name": "Nightly", "service_account": world.service_account.pk, "is_enabled": "on"}
     spec = {f"spec.{name}": value for name, value in BERLIN.items()}
-    with time_machine.travel(NOON, tick=False):
+    with at_time(NOON):
         page = client.post(address, fields | spec | {"times": "1"}).content.decode()
         assert page.count("<li><time") == 5
         assert "2026-11-27 01:30 UTC" in page
