@@ -21,10 +21,18 @@ from rbac.models import AuditEntry
 from tests.delegates.protocol.fake_agents import offer_task, register_agent
 from tests.fixtures.delegates import make_token
 from tests.fixtures.engine_driver import Drive
+from web import epochs
 from web.epochs import advance_epoch, check_epoch, get_epoch, is_database_behind
 from web.models import InstallationEpoch
 
 NOON = timezone.now() - timedelta(hours=3)
+
+
+@pytest.fixture(autouse=True)
+def _forget_other_databases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what Valkey knows of the database of another test."""
+    cache.clear()
+    monkeypatch.setattr(epochs, "_recent_memory", None)
 
 
 def go_back() -> None:
