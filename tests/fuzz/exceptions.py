@@ -17,6 +17,7 @@ SPEC: Final = "what may stand in the settings depends on the other ones"
 
 INPUTS: Final = "which inputs there are the pipeline decides"
 ADDRESS: Final = "which addresses may be asked the installation decides"
+CONDITION: Final = "a condition is a language of its own, whose names the subject decides"
 LEFT: Final = "what may be deleted is named after the ECS service"
 
 # Refused with 400 although the description allows it.
@@ -56,6 +57,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/drift/{id}/withdraw": NAMED,
     "POST /api/v1/environments": VARIABLES,
     "POST /api/v1/environments/{id}/infrastructures": NAMED,
+    "POST /api/v1/executions/{id}/attempts": "a whole attempt begins at no stage",
     "POST /api/v1/executions/{id}/decisions": NAMED,
     "POST /api/v1/executions/{id}/leftovers": LEFT,
     "POST /api/v1/file-checks": PATH,
@@ -63,6 +65,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/file-nodes/{id}/move": PATH,
     "POST /api/v1/files": PATH,
     "POST /api/v1/freeze-windows": MOMENT,
+    "POST /api/v1/git-syncs": NAMED,
     "POST /api/v1/infrastructures/{id}/adoptions": NAMED,
     "POST /api/v1/input-sets": INPUTS,
     "POST /api/v1/invitations": "what is an e-mail address is read more strictly than by the format",
@@ -74,10 +77,13 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/pipelines/{id}/executions": GONE,
     "POST /api/v1/pipelines/{id}/preview": GONE,
     "POST /api/v1/pipelines/{id}/versions/{number}/restore": GONE,
+    "POST /api/v1/policy-rules": CONDITION,
+    "POST /api/v1/policy-rules/evaluate": CONDITION,
     "POST /api/v1/projects": TAKEN,
     "POST /api/v1/resource-groups": TAKEN,
     "POST /api/v1/role-assignments": NAMED,
     "POST /api/v1/roles": TAKEN,
+    "POST /api/v1/secrets": "either a value is given or a reference",
     "POST /api/v1/service-accounts": TAKEN,
     "POST /api/v1/services": VARIABLES,
     "POST /api/v1/services/{id}/deployments/{deployment}/return": GONE,
@@ -90,9 +96,11 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "PUT /api/v1/environments/{id}/overrides/{service}": VARIABLES,
     "PUT /api/v1/files/{path}": PATH,
     "PUT /api/v1/freeze-windows/{id}": MOMENT,
+    "PUT /api/v1/git-syncs/{id}": NAMED,
     "PUT /api/v1/input-sets/{id}": INPUTS,
     "PUT /api/v1/notification-rules/{id}": ADDRESS,
     "PUT /api/v1/pipelines/{id}": YAML,
+    "PUT /api/v1/policy-rules/{id}": CONDITION,
     "PUT /api/v1/roles/{id}": NAMED,
     "PUT /api/v1/services/{id}": VARIABLES,
     "PUT /api/v1/triggers/{id}": NAMED,
