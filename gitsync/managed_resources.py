@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from django.db.models import QuerySet
+
 from cli.resources.plans import Change, get_key
 from cli.resources.stored import Key
 from cli.resources.yaml_documents import Fault, ResourceDocument
@@ -17,9 +19,9 @@ def build_key(row: GitSyncResource) -> Key:
     return Key(row.kind, row.place, row.resource, row.parent)
 
 
-def list_claimed_elsewhere(sync: GitSync, documents: Iterable[ResourceDocument]) -> list[Fault]:
+def list_claimed_elsewhere(sync: GitSync, documents: Sequence[ResourceDocument]) -> list[Fault]:
     """Return a fault for each document of a resource that another sync manages."""
-    others = GitSyncResource.objects.exclude(sync=sync).exclude(state=State.REMOVED)
+    others = _list_rows_elsewhere(sync, map(get_key, documents)).exclude(state=State.REMOVED)
     names = {build_key(row): row.sync.name for row in others.select_related("sync")}
     return [
         document.location.build_fault(f"the Git sync {names[key]} manages {key}", ("identifier",))
@@ -68,9 +70,15 @@ def store_resources(
 def _release(desired: Iterable[Key], sync: GitSync) -> None:
     """Delete the rows of other syncs that no longer have a document of these resources."""
     keys = set(desired)
-    removed = GitSyncResource.objects.exclude(sync=sync).filter(state=State.REMOVED)
+    removed = _list_rows_elsewhere(sync, keys).filter(state=State.REMOVED)
     stale = [row.pk for row in removed if build_key(row) in keys]
     GitSyncResource.objects.filter(pk__in=stale).delete()
+
+
+def _list_rows_elsewhere(sync: GitSync, keys: Iterable[Key]) -> QuerySet[GitSyncResource]:
+    """Return the rows of other syncs with one of these identifiers, which may be of another kind or scope."""
+    identifiers = {key.identifier for key in keys}
+    return GitSyncResource.objects.exclude(sync=sync).filter(resource__in=identifiers)
 
 
 def _build_difference(change: Change | None) -> str:
