@@ -392,6 +392,7 @@ SPECTACULAR_SETTINGS = {
         "TriggerFiringStatus": "pipelines.models.TriggerFiring.Status",
         "NotificationStatus": "notifications.models.Notification.Status",
         "GitProvider": "gitsync.models.GitSyncHook.Provider",
+        "GitSyncCause": "gitsync.models.GitSync.Cause",
         "GitSyncState": "gitsync.models.GitSync.State",
         "GitSyncResourceState": "gitsync.models.GitSyncResource.State",
         "GitSyncResult": "gitsync.models.GitSyncRun.Result",

@@ -28,6 +28,13 @@ class GitSync(models.Model):
         OUT_OF_SYNC = "OUT_OF_SYNC", "Out of sync"
         FAILED = "FAILED", "Failed"
 
+    class Cause(models.TextChoices):
+        """Cause of a pass."""
+
+        POLL = "POLL", "Poll"
+        PUSH = "PUSH", "Push"
+        PERSON = "PERSON", "Person"
+
     SCOPE_PATH: ClassVar[str] = "scope"
     RESOURCE_TYPE: ClassVar[str] = "gitsync"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"gitsync": "identifier"}
@@ -53,6 +60,10 @@ class GitSync(models.Model):
 
     # None while it is disabled.
     due_at = models.DateTimeField(null=True, editable=False)
+    # Why it is due.
+    cause = models.CharField(
+        max_length=16, choices=Cause, default=Cause.POLL, db_default=Cause.POLL, editable=False
+    )
     lease_expires_at = models.DateTimeField(null=True, editable=False)
     fence = models.PositiveBigIntegerField(default=0, editable=False)
     # Someone asked to apply the newest commit, although it was applied before.
@@ -160,6 +171,9 @@ class GitSyncRun(models.Model):
     commit = models.CharField(max_length=64, blank=True, default="")
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    cause = models.CharField(
+        max_length=16, choices=GitSync.Cause, default=GitSync.Cause.POLL, db_default=GitSync.Cause.POLL
     )
     result = models.CharField(max_length=16, choices=Result)
     created = models.PositiveIntegerField(default=0)

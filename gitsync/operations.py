@@ -92,7 +92,7 @@ def update_git_sync(*, actor: User, sync: GitSync, spec: GitSyncSpec, version: i
     _apply_spec(sync, spec, actor)
     with transaction.atomic():
         increment_version(sync, version)
-        sync.save(update_fields=[*_FIELDS, "due_at", "applied_commit", "updated_at"])
+        sync.save(update_fields=[*_FIELDS, "due_at", "cause", "applied_commit", "updated_at"])
         record_audit_entry(
             actor=actor, action="gitsync.update", thing=sync, before=before, after=build_audit_values(sync)
         )
@@ -105,7 +105,8 @@ def request_sync(*, actor: User, sync: GitSync) -> None:
     require(actor, EDIT, sync)
     with transaction.atomic():
         enabled = GitSync.objects.filter(pk=sync.pk, is_enabled=True)
-        if not enabled.update(due_at=get_database_time(), is_requested=True, requested_by=actor):
+        due = {"due_at": get_database_time(), "cause": GitSync.Cause.PERSON}
+        if not enabled.update(**due, is_requested=True, requested_by=actor):
             raise Conflict("The Git sync is disabled. Enable it first.")
         record_audit_entry(actor=actor, action="gitsync.request", thing=sync)
     _wake(sync)
@@ -172,6 +173,7 @@ def _apply_spec(sync: GitSync, spec: GitSyncSpec, actor: User) -> None:
         # Another folder of the same commit was never applied.
         sync.applied_commit = ""
     sync.due_at = get_database_time() if spec.is_enabled else None
+    sync.cause = GitSync.Cause.PERSON
 
 
 def _list_errors(scope: Scope, spec: GitSyncSpec, folder: str, actor: User) -> Iterator[dict[str, str]]:

@@ -15,10 +15,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from gitsync import operations
 from gitsync.forms import SPEC_FIELDS, GitSyncForm, HookForm, NewGitSyncForm
+from gitsync.managed_resources import build_key
 from gitsync.models import GitSync, GitSyncHook, GitSyncResource, GitSyncRun
 from gitsync.operations import DELETE, EDIT, VIEW, list_git_syncs
 from gitsync.pushes import build_hook_address, list_setup_steps, receive_push
-from gitsync.queries import build_repository_url, hide_difference, list_viewable_kinds
+from gitsync.queries import build_repository_url, hide_difference, list_resource_urls, list_viewable_kinds
 from gitsync.runs import get_last_run
 from pipelines.triggers.base import HookRequest
 from rbac.policy import can_anywhere, get_permissions
@@ -61,12 +62,13 @@ def show_git_sync(request: PageRequest, pk: int) -> HttpResponse:
     sync = get_git_sync(request, pk)
     page = paginate_queryset(GitSyncResource.objects.filter(sync=sync), request)
     kinds, last = list_viewable_kinds(sync, request.user), get_last_run(sync)
+    urls = list_resource_urls(page.items, kinds)
     runs = GitSyncRun.objects.filter(sync=sync).select_related("requested_by").order_by("-pk")
     content = {
         "sync": sync,
         "url": build_repository_url(sync),
         "page": page,
-        "rows": [hide_difference(row, kinds) for row in page.items],
+        "rows": [(hide_difference(row, kinds), urls.get(build_key(row), "")) for row in page.items],
         "failed_run": last if sync.state == GitSync.State.FAILED else None,
         "runs": runs[:SHOWN_RUNS],
         "hook": GitSyncHook.objects.filter(sync=sync).defer("secret").first(),

@@ -20,6 +20,7 @@ from cli.resources.stored import Key
 from cli.resources.yaml_documents import Fault
 from gitsync.commit_files import CommitFiles, CommitUnavailable, FetchPending, fetch_commit_files
 from gitsync.documents import ParsedFiles, convert_error, parse_files
+from gitsync.events import notify_recovery
 from gitsync.local_api import LocalApiClient
 from gitsync.managed_resources import build_key, list_claimed_elsewhere, store_resources
 from gitsync.models import GitSync, GitSyncResource
@@ -107,7 +108,7 @@ class SyncPass:
         except CommitUnavailable as problem:
             self.fail("", [Fault("", str(problem))])
         except FetchPending as pending:
-            self._store(lookup=pending.lookup, due_at=self.now + DELEGATE_INTERVAL)
+            self._store(lookup=pending.lookup, due_at=self.now + DELEGATE_INTERVAL, cause=self.sync.cause)
         else:
             self._compare_or_apply(user, files)
 
@@ -147,6 +148,7 @@ class SyncPass:
         with transaction.atomic():
             self._store(seen_commit=commit, state=_get_state(plan.changes), checked_at=self.now, lookup=None)
             store_resources(self.sync, parsed.documents, plan.changes)
+            notify_recovery(self.sync, commit)
 
     def _apply(self, client: LocalApiClient, commit: str, parsed: ParsedFiles, plan: Plan) -> None:
         """Make all changes, or none. Raises `PlanRefused` and `LeaseLost`."""
@@ -169,6 +171,7 @@ class SyncPass:
                 raise PlanRefused(faults)
             store_resources(self.sync, parsed.documents, kept, applied=commit)
             record_success(self.sync, changes, commit, self.now)
+            notify_recovery(self.sync, commit)
 
     def fail(self, commit: str, faults: Sequence[Fault]) -> None:
         """Store why a commit was refused as a whole, or could not be fetched. Raises `LeaseLost`."""
@@ -190,9 +193,12 @@ class SyncPass:
         """
         claimed = GitSync.objects.filter(pk=self.sync.pk, fence=self.sync.fence)
         unchanged = claimed.filter(due_at=self.sync.due_at)
-        due_at = values.pop("due_at", self.now + POLL_INTERVAL)
+        due = {
+            "due_at": values.pop("due_at", self.now + POLL_INTERVAL),
+            "cause": values.pop("cause", GitSync.Cause.POLL),
+        }
         publish_change_on_commit(LIVE_SOURCE, self.sync.pk)
-        if unchanged.update(**values, due_at=due_at, lease_expires_at=None):
+        if unchanged.update(**values, **due, lease_expires_at=None):
             return
         values.pop("is_requested", None)
         if not claimed.update(**values, lease_expires_at=None):

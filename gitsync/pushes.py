@@ -46,7 +46,8 @@ def receive_push(key: UUID, address: str, request: HookRequest) -> bool:
     if is_push:
         now = get_database_time()
         GitSyncHook.objects.filter(pk=hook.pk).update(pushed_at=now)
-        if GitSync.objects.filter(pk=hook.sync_id, is_enabled=True).update(due_at=now):
+        enabled = GitSync.objects.filter(pk=hook.sync_id, is_enabled=True)
+        if enabled.update(due_at=now, cause=GitSync.Cause.PUSH):
             request_pass(hook.sync_id)
     return is_push
 

@@ -1,13 +1,19 @@
 """Reads of Git syncs for pages and API."""
 
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
+from django.urls import reverse
 
+from catalog.models import Environment, Infrastructure, Service
+from cli.resources.stored import Key, get_scope_name
 from connectors.models import Connector
 from connectors.specs.sites import parse_site_spec
+from gitsync.managed_resources import build_key
 from gitsync.models import GitSync, GitSyncResource
 from gitsync.operations import ACT_AS
+from pipelines.models import InputSet, Pipeline, Trigger
 from rbac.models import ServiceAccount
 from rbac.policy import Principal, filter_visible, get_permissions
 
@@ -20,6 +26,26 @@ _VIEW_PERMISSIONS: Final = {
     "Pipeline": "core_pipeline_view",
     "Service": "core_service_view",
     "Trigger": "core_pipeline_view",
+}
+
+
+class _Page(NamedTuple):
+    """Page of a kind: its URL name, the column of its argument, and the relation to the parent."""
+
+    model: type[Model]
+    name: str
+    argument: str = "pk"
+    parent: str = ""
+
+
+_PAGES: Final = {
+    "Connector": _Page(Connector, "connector"),
+    "Environment": _Page(Environment, "environment"),
+    "Service": _Page(Service, "service"),
+    "Infrastructure": _Page(Infrastructure, "environment", "environment_id", "environment"),
+    "Pipeline": _Page(Pipeline, "pipeline"),
+    "InputSet": _Page(InputSet, "input-sets", "pipeline_id", "pipeline"),
+    "Trigger": _Page(Trigger, "trigger", parent="pipeline"),
 }
 
 
@@ -51,3 +77,23 @@ def hide_difference(row: GitSyncResource, viewable_kinds: frozenset[str]) -> Git
     if row.kind not in viewable_kinds:
         row.difference = ""
     return row
+
+
+def list_resource_urls(rows: Iterable[GitSyncResource], viewable_kinds: frozenset[str]) -> dict[Key, str]:
+    """Return the URLs of existing resources of viewable kinds; one query for each kind."""
+    keys: dict[str, list[Key]] = {}
+    for row in rows:
+        if row.kind in viewable_kinds:
+            keys.setdefault(row.kind, []).append(build_key(row))
+    return {key: url for kind, of_kind in keys.items() for key, url in _list_urls(kind, of_kind)}
+
+
+def _list_urls(kind: str, keys: Collection[Key]) -> Iterator[tuple[Key, str]]:
+    page = _PAGES[kind]
+    owner = f"{page.parent}__" if page.parent else ""
+    columns = (f"{owner}scope__path", "identifier", f"{owner}identifier", page.argument)
+    rows = page.model._default_manager.filter(identifier__in={key.identifier for key in keys})
+    for path, identifier, parent, argument in rows.values_list(*columns):
+        key = Key(kind, get_scope_name(path), identifier, parent if page.parent else "")
+        if key in keys:
+            yield key, reverse(page.name, args=[argument])

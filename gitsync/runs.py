@@ -7,6 +7,7 @@ from typing import Any
 
 from cli.resources.plans import Change, ChangeType
 from cli.resources.yaml_documents import Fault
+from gitsync.events import notify_failure
 from gitsync.models import GitSync, GitSyncRun
 from guards.limits import GIT_SYNC_FAULTS, GIT_SYNC_RUNS
 from guards.text import sanitize_text
@@ -22,6 +23,7 @@ def record_success(sync: GitSync, changes: Sequence[Change], commit: str, now: d
         sync=sync,
         commit=commit,
         requested_by_id=sync.requested_by_id,
+        cause=sync.cause,
         result=GitSyncRun.Result.APPLIED,
         created=counts[ChangeType.CREATE],
         changed=counts[ChangeType.UPDATE],
@@ -37,22 +39,29 @@ def record_success(sync: GitSync, changes: Sequence[Change], commit: str, now: d
 
 
 def record_failure(sync: GitSync, commit: str, faults: Iterable[Fault], now: datetime) -> GitSyncRun:
-    """Record why a commit was refused; the same faults again extend the last run."""
+    """Record why a commit was refused, and notify; the same faults again extend the last run.
+
+    `sync` has its state from before the pass.
+    """
     documents = [_build_document(fault) for fault in list(faults)[:GIT_SYNC_FAULTS]]
     last = get_last_run(sync)
     if last and (last.result, last.commit, last.faults) == (GitSyncRun.Result.FAILED, commit, documents):
         GitSyncRun.objects.filter(pk=last.pk).update(ended_at=now)
+        if sync.state != GitSync.State.FAILED:
+            notify_failure(sync, last)
         return last
     run = GitSyncRun.objects.create(
         sync=sync,
         commit=commit,
         requested_by_id=sync.requested_by_id,
+        cause=sync.cause,
         result=GitSyncRun.Result.FAILED,
         faults=documents,
         started_at=now,
         ended_at=now,
     )
     _prune(sync)
+    notify_failure(sync, run)
     return run
 
 

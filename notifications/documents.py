@@ -13,11 +13,12 @@ from guards.limits import NOTIFICATION_CAUSE_CHARACTERS, NOTIFICATION_HOURS, NOT
 from notifications.channels.commit_statuses import find_commit_target
 from notifications.channels.registry import CHANNELS
 from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
-from notifications.events import NotificationEvent
+from notifications.events import GitSyncSubject, NotificationEvent
 from notifications.models import Notification, NotificationRule
 
 DELIVERY_DEADLINE: Final = timedelta(hours=NOTIFICATION_HOURS)
 OUTPUT_LINES, OUTPUT_LINE_CHARACTERS = 10, 500
+GIT_SYNC_FAULTS = 10
 
 
 def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> dict[str
         "services": list(fact.services),
         "environments": list(fact.environments),
         "delegate": fact.delegate or None,
+        "git_sync": _build_git_sync(fact.git_sync) if fact.git_sync else None,
         "started_by": fact.started_by or None,
         "approved_by": list(fact.approved_by),
         "last_output": [
@@ -45,6 +47,15 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> dict[str
         "action_url": f"{settings.PUBLIC_URL}{fact.action_path}" if fact.action_path else None,
         "url": f"{settings.PUBLIC_URL}{fact.path}",
     }
+
+
+def _build_git_sync(subject: GitSyncSubject) -> dict[str, Any]:
+    """Return a Git sync with its first faults."""
+    faults = [
+        {**fault, "message": truncate_line(fault["message"], OUTPUT_LINE_CHARACTERS)}
+        for fault in subject.faults[:GIT_SYNC_FAULTS]
+    ]
+    return {"name": subject.name, "commit": subject.commit or None, "faults": faults}
 
 
 def render_text(fact: NotificationEvent) -> str:

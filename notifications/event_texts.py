@@ -82,6 +82,11 @@ def describe_delegate(name: str, *, is_away: bool) -> str:
     return f"Delegate {name} {'is disconnected: no heartbeat' if is_away else 'is connected'}."
 
 
+def describe_git_sync(name: str, cause: str = "") -> str:
+    """Return the sentence for a Git sync that failed with a cause, or works again."""
+    return f"Git sync {name} failed: {cause}" if cause else f"Git sync {name} works again."
+
+
 def describe_digest(counts: Mapping[str, int], since: datetime, now: datetime) -> str:
     """Return the sentence of a digest; `counts` are the numbers of events by their title."""
     kinds = ", ".join(f"{number} × {title}" for title, number in counts.items())

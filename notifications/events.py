@@ -24,6 +24,8 @@ class EventType(TextChoices):
     DRIFT_GONE = "drift.gone", "Drift resolved"
     DELEGATE_DISCONNECTED = "delegate.disconnected", "Delegate disconnected"
     DELEGATE_CONNECTED = "delegate.connected", "Delegate connected"
+    GIT_SYNC_FAILED = "gitsync.failed", "Git sync failed"
+    GIT_SYNC_RECOVERED = "gitsync.recovered", "Git sync recovered"
     TEST = "test", "Test"
     DIGEST = "digest", "Digest"
 
@@ -43,6 +45,15 @@ OUTCOMES: Final = (
     ("ABORTED", "Aborted"),
     ("ROLLED_BACK", "Rolled back"),
 )
+
+
+@dataclass(frozen=True)
+class GitSyncSubject:
+    """Git sync of an event, with the commit it read and its faults: {"file", "line", "column", "message"}."""
+
+    name: str
+    commit: str
+    faults: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,7 @@ class NotificationEvent:
     services: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
     delegate: str = ""
+    git_sync: GitSyncSubject | None = None
     started_by: str = ""
     approved_by: tuple[str, ...] = ()
     last_output: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ PAGE_PATHS: Final = {
     "approval-link": "/approvals/links/{}/",
     "delegate": "/delegates/{}/",
     "drift-of-service": "/drift/{}/",
+    "git-sync": "/git-syncs/{}/",
 }
 
 

@@ -98,6 +98,7 @@ class GitSyncRunDocument(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     commit = serializers.CharField()
     requested_by = serializers.IntegerField(source="requested_by_id", allow_null=True)
+    cause = serializers.ChoiceField(choices=GitSync.Cause.choices)
     result = serializers.ChoiceField(choices=GitSyncRun.Result.choices)
     created = serializers.IntegerField()
     changed = serializers.IntegerField()

@@ -34,6 +34,8 @@ _SEVERITIES: Final = {
     EventType.DRIFT_GONE: Severity.SUCCESS,
     EventType.DELEGATE_DISCONNECTED: Severity.ERROR,
     EventType.DELEGATE_CONNECTED: Severity.SUCCESS,
+    EventType.GIT_SYNC_FAILED: Severity.ERROR,
+    EventType.GIT_SYNC_RECOVERED: Severity.SUCCESS,
     EventType.TEST: Severity.INFO,
     EventType.DIGEST: Severity.INFO,
 }
@@ -41,6 +43,7 @@ _SEVERITIES: Final = {
 _RESOLUTIONS: Final = {
     EventType.DRIFT_GONE: EventType.DRIFT_FOUND,
     EventType.DELEGATE_CONNECTED: EventType.DELEGATE_DISCONNECTED,
+    EventType.GIT_SYNC_RECOVERED: EventType.GIT_SYNC_FAILED,
 }
 
 
@@ -87,7 +90,7 @@ def _get_severity(event: EventType, document: Mapping[str, Any]) -> Severity:
 
 
 def _list_details(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the events of a digest, who started and approved it, and the last lines of the failed container.
+    """Yield the events of a digest, people, the faults of a commit, and the last lines of the container.
 
     Documents of the release before lack these fields.
     """
@@ -97,9 +100,20 @@ def _list_details(document: Mapping[str, Any]) -> Iterator[str]:
         yield _format_line(f"Started by {started_by}")
     if approved_by := document.get("approved_by"):
         yield _format_line(f"Approved by {', '.join(approved_by)}")
+    if git_sync := document.get("git_sync"):
+        yield from _list_faults(git_sync)
     if last_output := document.get("last_output"):
         yield "Last output of the container:"
         yield from (f"│ {_format_line(line)}" for line in last_output[-OUTPUT_LINES:])
+
+
+def _list_faults(git_sync: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the commit of a Git sync, and its first faults with their places."""
+    if commit := git_sync["commit"]:
+        yield f"Commit {commit[:12]}"
+    for fault in git_sync["faults"][:DIGEST_LINES]:
+        place = f"{fault['file']}, line {fault['line']}: " if fault["line"] else ""
+        yield f"• {_format_line(place + fault['message'])}"
 
 
 def _format_line(text: str) -> str:
@@ -107,10 +121,11 @@ def _format_line(text: str) -> str:
 
 
 def _build_key(event: EventType, document: Mapping[str, Any]) -> str:
-    """Return the key of the trouble: its execution, or its delegate or services."""
+    """Return the key of the trouble: its execution, delegate, Git sync or services."""
     subject = (
         document["execution"]
         or document["delegate"]
+        or (document.get("git_sync") or {}).get("name")
         or "/".join([*document["services"], *document["environments"]])
     )
     kind = _RESOLUTIONS.get(event, event)

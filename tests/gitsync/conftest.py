@@ -10,6 +10,7 @@ from connectors.models import Connector
 from gitsync.models import GitSync
 from gitsync.operations import GitSyncSpec, create_git_sync
 from gitsync.passes import advance_sync
+from notifications.models import NotificationRule
 from rbac.models import Role, RoleAssignment, Scope, ServiceAccount, User
 from rbac.operations import create_service_account
 from tests.fixtures.git import GitServer
@@ -81,6 +82,19 @@ def git_sync(git_server: GitServer, admin: User, project: Scope, account_of_git:
     git_server.commit(FILES)
     spec = GitSyncSpec("Demo", connector, account_of_git, branch="main", folder="slipway")
     return create_git_sync(actor=admin, scope=project, identifier="demo", spec=spec)
+
+
+@pytest.fixture
+def rule_of_git_syncs(project: Scope) -> NotificationRule:
+    """A notification rule of the project for the events of its syncs."""
+    return NotificationRule.objects.create(
+        scope=project,
+        identifier="room",
+        name="Room",
+        events=["gitsync.failed", "gitsync.recovered"],
+        url="https://example.com/hook",
+        host="example.com",
+    )
 
 
 def change_while_disabled(sync: GitSync, admin: User) -> None:

@@ -7,8 +7,10 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from catalog.models import Infrastructure, Service
 from connectors.models import Connector
 from gitsync.models import GitSync
+from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, ServiceAccount, User
 from tests.fixtures.git import GitServer
 from tests.fixtures.people import make_person
@@ -34,7 +36,10 @@ def test_the_page_names_commit_faults_and_resources(
     assert "unknown key nam" in page
     assert seen[:12] in page
     assert applied[:12] in page
-    assert "Pipeline release" in page
+    service, infrastructure = Service.objects.get(), Infrastructure.objects.get()
+    assert f'<a class="name" href="/services/{service.pk}/">Service web</a>' in page
+    assert f'href="/environments/{infrastructure.environment_id}/">Infrastructure test/main</a>' in page
+    assert f'href="/pipelines/{Pipeline.objects.get().pk}/">Pipeline release</a>' in page
     assert "Sync now" not in page
     GitSync.objects.update(branch="gone")
     run_pass()

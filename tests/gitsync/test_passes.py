@@ -12,6 +12,7 @@ from connectors.operations import delete_connector
 from gitsync.models import GitSync, GitSyncResource, GitSyncRun
 from gitsync.operations import request_sync
 from gitsync.passes import LeaseLost, SyncPass, advance_sync
+from notifications.models import NotificationRule
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, RoleAssignment, Scope, User
 from tests.fixtures.git import GitServer
@@ -51,7 +52,7 @@ def test_a_commit_brings_its_resources_in_once(run_pass: RunPass, git_server: Gi
 
 
 def test_a_fault_in_one_file_changes_nothing_and_names_its_place(
-    run_pass: RunPass, git_server: GitServer
+    run_pass: RunPass, git_server: GitServer, rule_of_git_syncs: NotificationRule
 ) -> None:
     applied = run_pass().applied_commit
     git_server.commit(
@@ -73,6 +74,8 @@ def test_a_fault_in_one_file_changes_nothing_and_names_its_place(
     git_server.commit({"slipway/services/web.yml": SERVICE})
     assert run_pass().state == "SYNCED"
     assert Environment.objects.get().name == "Renamed"
+    events = rule_of_git_syncs.notifications.order_by("created_at").values_list("event", flat=True)
+    assert list(events) == ["gitsync.failed", "gitsync.recovered"]
 
 
 def test_a_change_in_slipway_is_shown_as_drift_until_someone_syncs(run_pass: RunPass, admin: User) -> None:
@@ -87,7 +90,9 @@ def test_a_change_in_slipway_is_shown_as_drift_until_someone_syncs(run_pass: Run
     request_sync(actor=admin, sync=sync)
     assert run_pass().state == "SYNCED"
     assert Environment.objects.get().name == "Test"
-    assert get_last_run(sync).requested_by == admin
+    run = get_last_run(sync)
+    assert (run.requested_by, run.cause) == (admin, "PERSON")
+    assert sync.cause == "POLL"
 
 
 def test_a_removed_document_deletes_its_resource_only_with_pruning(

@@ -56,7 +56,7 @@ def test_a_push_to_the_branch_makes_the_sync_due_however_often_it_is_delivered(
     assert before
     assert sync.due_at
     assert sync.due_at > before
-    assert not sync.is_requested
+    assert (sync.is_requested, sync.cause) == (False, "PUSH")
     assert sync.hook.pushed_at == sync.due_at
 
 
