@@ -123,6 +123,7 @@ def _build_context(lines: "_LogBuffer") -> ExecutorContext:
     return ExecutorContext(
         lines,
         blocks_shell,
+        token_files=None,
         reach=get_outgoing_reach(),
         git_cache=None if is_readable else settings.GIT_CACHE,
         isolation=isolation,

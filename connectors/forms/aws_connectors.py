@@ -61,7 +61,9 @@ class AwsConnectorForm(BaseConnectorForm):
         required=False,
         max_length=500,
         label="Token file",
-        help_text="Path of the OIDC token on every worker and web server. It is read again for each session.",
+        help_text="Path of the OIDC token on every worker and web server, or on the delegates that the "
+        "connector uses, whose operator allows it with SLIPWAY_DELEGATE_TOKEN_FILES. It is read again for "
+        "each session.",
         widget=forms.TextInput(attrs={**MONOSPACE_ATTRIBUTES, "placeholder": "/var/run/secrets/aws/token"}),
     )
     via_roles = forms.CharField(
@@ -185,10 +187,11 @@ def _build_credential_choices() -> list[tuple[str, str]]:
     choices = [
         (ASSUME_ROLE, "Assume a role"),
         (ACCESS_KEY, "Access key"),
+        (WEB_IDENTITY, "Web identity (OIDC)"),
         (DELEGATE_CREDENTIALS, "Delegate credentials"),
     ]
     if settings.ALLOW_MANAGER_CREDENTIALS:
-        choices += [(WEB_IDENTITY, "Web identity (OIDC)"), (DEFAULT_CHAIN, "Slipway credentials")]
+        choices.append((DEFAULT_CHAIN, "Slipway credentials"))
     return choices
 
 

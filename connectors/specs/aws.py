@@ -26,7 +26,7 @@ from web.http.client import get_outgoing_reach
 
 ACCESS_KEY, ASSUME_ROLE, DEFAULT_CHAIN = "AccessKey", "AssumeRole", "DefaultChain"
 WEB_IDENTITY = "WebIdentity"
-"""A role assumed with an OIDC token from a file of the worker."""
+"""A role assumed with an OIDC token from a file of the worker or delegate that makes the call."""
 DELEGATE_CREDENTIALS = "Delegate"
 """Credentials of the environment of the delegate."""
 
@@ -34,8 +34,8 @@ _CREDENTIALS: Final = (ACCESS_KEY, ASSUME_ROLE, WEB_IDENTITY, DEFAULT_CHAIN, DEL
 _ASSUMING: Final = (ASSUME_ROLE, WEB_IDENTITY)
 
 _MANAGER_CREDENTIALS_REFUSAL = (
-    "This installation does not allow the use of its own AWS credentials: enter an access key, or set "
-    "SLIPWAY_ALLOW_MANAGER_CREDENTIALS."
+    "This installation does not allow the use of its own AWS credentials: enter an access key, connect "
+    "through a delegate, or set SLIPWAY_ALLOW_MANAGER_CREDENTIALS."
 )
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
 _TOKEN_FILE = re.compile(r"/[^\x00-\x1f\x7f]{1,500}\Z")
@@ -225,13 +225,6 @@ def _find_role_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
     has_session = any(spec.session_texts.values())
     if has_session and spec.credentials not in _ASSUMING:
         yield build_spec_problem("via_roles", "Roles, names and tags of a session require a role.")
-    if spec.is_remote and spec.credentials == WEB_IDENTITY:
-        # A connector could name any file of the delegate, whose content would then be sent as a token.
-        yield build_spec_problem(
-            "connect_through",
-            "A delegate reads no token file that a connector names. Set AWS_ROLE_ARN and "
-            "AWS_WEB_IDENTITY_TOKEN_FILE in its environment, and use Delegate credentials.",
-        )
     if spec.credentials == WEB_IDENTITY:
         if not _TOKEN_FILE.match(spec.web_identity_token_file):
             yield build_spec_problem(

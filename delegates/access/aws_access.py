@@ -8,7 +8,7 @@ from django.conf import settings
 
 from aws.apis.ecs import EcsClient
 from aws.caller import BotoCaller, Caller
-from aws.clients import AccessKey, AssumedRole, Credentials
+from aws.clients import AccessKey, AssumedRole, Credentials, WebIdentity
 from aws.errors import AwsError, NotSent
 from aws.regions import get_service_endpoint
 from connectors.models import Connector
@@ -16,6 +16,7 @@ from connectors.required_access import get_connector_requirements, require_acces
 from connectors.secret_managers.base import SecretUnreadable
 from connectors.specs.aws import (
     DELEGATE_CREDENTIALS,
+    WEB_IDENTITY,
     ConnectorIncomplete,
     get_credentials,
     get_endpoint,
@@ -122,6 +123,13 @@ def _serialize_credentials(credentials: Credentials) -> dict[str, Any]:
             "secret_access_key": credentials.secret_access_key,
             "session_token": credentials.session_token,
         }
+    if isinstance(credentials, WebIdentity):
+        return {
+            "kind": "web_identity",
+            "role_arn": credentials.role_arn,
+            "token_file": credentials.token_file,
+            "session_name": credentials.session_name,
+        }
     return {"kind": "own"}
 
 
@@ -167,17 +175,19 @@ def fetch_clusters(caller: Caller) -> list[EcsCluster]:
     return sorted((EcsCluster(arn.rsplit("/", 1)[-1], arn) for arn in arns), key=lambda cluster: cluster.name)
 
 
-AWS_SESSIONS = "aws-sessions"
+AWS_SESSIONS, WEB_IDENTITIES = "aws-sessions", "web-identity"
 
 
 def list_required_features(connector: Connector | None) -> list[str]:
     """Return the features of `delegates.agent.FEATURES` that a connector needs of a delegate."""
     if connector is None or connector.kind != Connector.Kind.AWS:
         return []
-    return [AWS_SESSIONS] if any(parse_aws_spec(connector.spec).session_texts.values()) else []
+    spec = parse_aws_spec(connector.spec)
+    sessions = [AWS_SESSIONS] if any(spec.session_texts.values()) else []
+    return [*sessions, WEB_IDENTITIES] if spec.credentials == WEB_IDENTITY else sessions
 
 
-_TOO_OLD = "Its release does not know chains, names and tags of AWS sessions: upgrade it."
+_TOO_OLD = "Its release does not know all of what the connector needs: upgrade it."
 _CREDENTIALS_NOT_LENT = "This installation does not allow the use of its own credentials."
 
 

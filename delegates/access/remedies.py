@@ -49,10 +49,7 @@ def find_remedy(error: AwsError, spec: AwsSpec, region: str) -> Remedy:
     if isinstance(error, Unauthenticated):
         return Remedy(_find_credentials_remedy(error.code, spec))
     if isinstance(error, Undelivered):
-        return Remedy(
-            "Start an eligible delegate, or add the delegate selectors of the connector to a delegate. See "
-            "the delegates page."
-        )
+        return Remedy(_find_delegate_remedy(error.code))
     if isinstance(error, NotSent):
         where = spec.endpoint_url or f"AWS in {region}"
         client = "the delegate" if spec.is_remote else "Slipway"
@@ -65,6 +62,15 @@ def find_remedy(error: AwsError, spec: AwsSpec, region: str) -> Remedy:
     if isinstance(error, Unanswered):
         return Remedy("Test again. If it fails again, check the AWS Health Dashboard for this region.")
     return Remedy(f"Check that the region {region} is enabled in this account, then test again.")
+
+
+def _find_delegate_remedy(code: str) -> str:
+    if code == "TokenFileNotAllowed":
+        return "Set SLIPWAY_DELEGATE_TOKEN_FILES on the delegate, or select delegates that have it by tags."
+    return (
+        "Start an eligible delegate, or add the delegate selectors of the connector to a delegate. See the "
+        "delegates page."
+    )
 
 
 def _build_policy_remedy(error: Denied) -> Remedy:
@@ -108,7 +114,8 @@ def _find_credentials_remedy(code: str, spec: AwsSpec) -> str:
             f"correct value, without surrounding spaces."
         )
     if code == "NoWebIdentityToken":
-        return f"Mount an OIDC token at {spec.web_identity_token_file} on each worker and web server."
+        where = "the delegates" if spec.is_remote else "each worker and web server"
+        return f"Mount an OIDC token at {spec.web_identity_token_file} on {where}."
     if code in _EXPIRED:
         return (
             "The credentials have expired or the clock is wrong: renew the credentials and check the clock."

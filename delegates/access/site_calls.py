@@ -59,6 +59,7 @@ def run_locally(kind: str, payload: TaskPayload, *, seconds: float) -> TaskResul
     around = ExecutorContext(
         _DiscardedLog(),
         blocks_shell=True,
+        token_files=None,
         reach=get_outgoing_reach(),
         git_cache=settings.GIT_CACHE,
         isolation=detect_isolation().with_hidden(settings.HOME),

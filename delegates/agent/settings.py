@@ -17,6 +17,7 @@ DEFAULT_NAME = "harness-delegate"
 _MIB = 1024 * 1024
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 _OPERATION = re.compile(r"[a-z0-9-]+:[A-Za-z0-9]+\Z")
+_TOKEN_FILE = re.compile(r"/[^\x00-\x1f\x7f,]{1,500}\Z")
 
 
 class InvalidEnvironment(Exception):
@@ -42,6 +43,7 @@ class AgentSettings:
     uses_socket: bool = True
     heartbeat_seconds: float | None = None
     allowed_operations: frozenset[str] = frozenset()
+    token_files: frozenset[str] = frozenset()
     ca_bundle: Path | None = None
     spool_bytes: int = SPOOL_BYTES
     log_style: LineStyle = "json"
@@ -67,6 +69,7 @@ def read_environment(environ: Mapping[str, str]) -> AgentSettings:
         uses_socket=not _parse_flag(environ, "SLIPWAY_DELEGATE_NO_SOCKET"),
         heartbeat_seconds=_parse_seconds(environ, "SLIPWAY_DELEGATE_HEARTBEAT"),
         allowed_operations=_parse_operations(environ.get("SLIPWAY_DELEGATE_ALLOW_OPERATIONS", "")),
+        token_files=_parse_token_files(environ),
         ca_bundle=_parse_bundle(environ),
         spool_bytes=_parse_integer(
             environ, "SLIPWAY_DELEGATE_SPOOL_MIB", SPOOL_BYTES // _MIB, least=1, most=65_536
@@ -170,6 +173,17 @@ def _parse_operations(text: str) -> frozenset[str]:
                 "s3:GetObject, separated by commas."
             )
     return frozenset(operations)
+
+
+def _parse_token_files(environ: Mapping[str, str]) -> frozenset[str]:
+    """Return the OIDC tokens that connectors may name: those of the setting, and the process's own."""
+    files = [part.strip() for part in environ.get("SLIPWAY_DELEGATE_TOKEN_FILES", "").split(",")]
+    for file in filter(None, files):
+        if not _TOKEN_FILE.match(file):
+            raise InvalidEnvironment(
+                f"SLIPWAY_DELEGATE_TOKEN_FILES holds {file!r}: write absolute paths, separated by commas."
+            )
+    return frozenset(filter(None, (*files, environ.get("AWS_WEB_IDENTITY_TOKEN_FILE", "").strip())))
 
 
 def _parse_log_style(environ: Mapping[str, str]) -> LineStyle:

@@ -100,7 +100,12 @@ def _build_context(agent: Agent, lines: TaskLogSink) -> ExecutorContext:
     # Another project's script could read one project's repositories.
     cache = settings.home / "repositories" if agent.isolation.level != IsolationLevel.NONE else None
     return ExecutorContext(
-        lines, settings.blocks_shell, settings.allowed_operations, git_cache=cache, isolation=agent.isolation
+        lines,
+        settings.blocks_shell,
+        settings.allowed_operations,
+        settings.token_files,
+        git_cache=cache,
+        isolation=agent.isolation,
     )
 
 

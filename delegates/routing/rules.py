@@ -275,7 +275,10 @@ def _check_isolation(request: RoutingRequest, candidate: RoutingCandidate) -> Ru
     return RuleVerdict(candidate.key, candidate.name, RoutingRule.ISOLATION, ok, detail, remedy)
 
 
-_FEATURE_TITLES = {"aws-sessions": "chains, names and tags of AWS sessions"}
+_FEATURE_TITLES = {
+    "aws-sessions": "chains, names and tags of AWS sessions",
+    "web-identity": "web identity of connectors",
+}
 
 
 def _check_release(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:

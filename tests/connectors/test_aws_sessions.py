@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 from aws.clients import AccessKey, AssumedRole, WebIdentity, read_web_identity_token
-from aws.errors import NotSent, Unauthenticated
+from aws.errors import AwsError, NotSent, Unauthenticated
 from connectors.models import Connector, Secret
 from connectors.operations import (
     create_connector,
@@ -30,13 +30,16 @@ from delegates.access.aws_access import (
     require_lendable_credentials,
 )
 from delegates.access.connector_tests import run_connector_test
+from delegates.access.site_calls import FETCH_FILES, SITE_SERVICE, SiteCaller
 from delegates.agent import FEATURES
+from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
 from delegates.agent.executors.aws import parse_credentials
 from delegates.models import BlocklistEntry, DelegateTask
 from delegates.operations.tasks import submit_task
 from delegates.task_queue import route_waiting_tasks
 from rbac.models import Role, RoleAssignment, Scope, User
 from sandbox.process import SandboxProcess
+from tests.delegates.agent.held_tasks import MemoryLog, create_task
 from tests.fixtures.fake_delegates import hand
 from tests.fixtures.people import make_person
 from tests.secret_watch.marker import planted
@@ -261,6 +264,57 @@ def test_a_missing_token_file_is_named_by_the_test(
 WEB = {"credentials": "WebIdentity", "role_arn": LAST, "web_identity_token_file": "/run/token"}
 
 
+def perform(connector: Connector, *token_files: str) -> TaskResult:
+    """The result of a call that a delegate makes whose operator has listed these token files."""
+    payload = build_aws_payload(connector, "us-east-1", "sts", "GetCallerIdentity", {})
+    task = create_task("aws", json.loads(json.dumps(payload.params)))
+    return execute_task(task, ExecutorContext(MemoryLog(), token_files=frozenset(token_files)))
+
+
+def test_a_delegate_reads_the_token_and_begins_the_chain(
+    admin: User, secret: Secret, sandbox: SandboxProcess, settings: Settings, tmp_path: Path
+) -> None:
+    settings.ALLOW_MANAGER_CREDENTIALS = False
+    file = tmp_path / "token"
+    spec = WEB | {"web_identity_token_file": str(file), "connect_through": "Delegate"}
+    connector = make(admin, secret, sandbox, **spec, via_roles=FIRST, session_tags="team=shop")
+    assert list_required_features(connector) == ["aws-sessions", "web-identity"]
+    assert set(list_required_features(connector)) <= set(FEATURES)
+    missing = perform(connector, str(file))
+    assert missing.error is not None
+    assert missing.error["code"] == "NoWebIdentityToken"
+    file.write_text(build_token({"iss": "https://issuer.example.com", "sub": "delegate"}))
+    assert perform(connector, str(file)).status == TaskResult.SUCCEEDED
+    made = sessions(sandbox)
+    assert [session["RoleArn"] for session in made] == [FIRST, LAST]
+    assert [_get_tags(session) for session in made] == [None, ("team", "shop")]
+
+
+def test_a_token_file_that_its_operator_has_not_listed_stays_on_the_delegate(
+    admin: User, secret: Secret, sandbox: SandboxProcess, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(build_token({"iss": "https://issuer.example.com", "sub": "delegate"}))
+    spec = WEB | {"web_identity_token_file": str(file), "connect_through": "Delegate"}
+    connector = make(admin, secret, sandbox, **spec)
+    refused = perform(connector, "/run/another")
+    assert refused.error is not None
+    assert (refused.error["code"], refused.error["capability"]) == ("TokenFileNotAllowed", False)
+    assert f"SLIPWAY_DELEGATE_TOKEN_FILES={file}" in refused.error["message"]
+    assert sessions(sandbox) == []
+
+
+def test_manifests_are_read_with_the_web_identity_of_slipway(
+    admin: User, secret: Secret, sandbox: SandboxProcess, tmp_path: Path
+) -> None:
+    spec = WEB | {"web_identity_token_file": str(tmp_path / "token")}
+    (tmp_path / "token").write_text(build_token({"iss": "https://issuer.example.com"}))
+    params = {"bucket": "manifests", "paths": ["app.yaml"], "region": "us-east-1"}
+    with pytest.raises(AwsError):
+        SiteCaller(make(admin, secret, sandbox, **spec)).call(SITE_SERVICE, FETCH_FILES, params)
+    assert {session["RoleArn"] for session in sessions(sandbox)} == {LAST}
+
+
 @pytest.mark.parametrize(
     ("spec", "path"),
     [
@@ -274,7 +328,6 @@ WEB = {"credentials": "WebIdentity", "role_arn": LAST, "web_identity_token_file"
         ({**ROLE, "session_tags": "a=<b>"}, "session_tags"),
         ({**ROLE, "session_tags": "=b"}, "session_tags"),
         ({**ROLE, "session_tags": "a=1", "transitive_tag_keys": "b"}, "transitive_tag_keys"),
-        ({**WEB, "connect_through": "Delegate"}, "connect_through"),
         ({**WEB, "web_identity_token_file": "token"}, "web_identity_token_file"),
         ({**WEB, "session_tags": "a=1"}, "session_tags"),
         ({**WEB, "access_key_id": "AKIASANDBOX"}, "access_key_id"),

@@ -5,7 +5,15 @@ from typing import Any
 
 from aws.apis.s3 import fetch_objects
 from aws.caller import BotoCaller
-from aws.clients import AccessKey, AssumedRole, Credentials, DefaultChain, SendDeadlinePassed, send_deadline
+from aws.clients import (
+    AccessKey,
+    AssumedRole,
+    Credentials,
+    DefaultChain,
+    SendDeadlinePassed,
+    WebIdentity,
+    send_deadline,
+)
 from aws.errors import AwsError, NotSent, Unauthenticated
 from aws.operations import get_iam_action
 from delegates.agent.executors.task_results import (
@@ -132,6 +140,8 @@ def run_aws(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
         target = parse_url(endpoint)
         resolve_host(target.host, target.port, around.reach)
     credentials = parse_credentials(params.get("credentials") or {"kind": "own"})
+    if refusal := _refuse_token_file(credentials, around.token_files):
+        return refusal
     caller = BotoCaller(
         credentials=credentials,
         region=str(params["region"]),
@@ -156,12 +166,31 @@ def build_aws_failure(error: AwsError, credentials: Credentials) -> TaskResult:
 
     A wrong key in the task's parameters is wrong at every other delegate too.
     """
-    base = credentials
-    while isinstance(base, AssumedRole):
-        base = base.base
-    is_ours = isinstance(error, Unauthenticated) and isinstance(base, DefaultChain)
+    is_ours = isinstance(error, Unauthenticated) and isinstance(_find_base(credentials), DefaultChain)
     capability = isinstance(error, NotSent) or is_ours
     return TaskResult(TaskResult.FAILED, error=error.to_record() | {"capability": capability})
+
+
+def _refuse_token_file(credentials: Credentials, token_files: frozenset[str] | None) -> TaskResult | None:
+    """Return the refusal of a token file that the operator of this delegate has not listed.
+
+    Otherwise whoever edits connectors could send any token of the delegate to AWS.
+    """
+    base = _find_base(credentials)
+    if not isinstance(base, WebIdentity) or token_files is None or base.token_file in token_files:
+        return None
+    message = (
+        f"this delegate does not read the token file {base.token_file}. Its operator can allow it: "
+        f"SLIPWAY_DELEGATE_TOKEN_FILES={base.token_file}"
+    )
+    return build_failure("TokenFileNotAllowed", message)
+
+
+def _find_base(credentials: Credentials) -> Credentials:
+    """Return the credentials at the beginning of a chain of roles."""
+    while isinstance(credentials, AssumedRole):
+        credentials = credentials.base
+    return credentials
 
 
 def parse_credentials(data: Mapping[str, Any]) -> Credentials:
@@ -174,6 +203,10 @@ def parse_credentials(data: Mapping[str, Any]) -> Credentials:
             session_name=str(data.get("session_name") or "slipway"),
             tags=tuple((str(key), str(value)) for key, value in data.get("tags") or ()),
             transitive_tag_keys=tuple(str(key) for key in data.get("transitive_tag_keys") or ()),
+        )
+    if data["kind"] == "web_identity":
+        return WebIdentity(
+            str(data["role_arn"]), str(data["token_file"]), str(data.get("session_name") or "slipway")
         )
     if data["kind"] == "own":
         return DefaultChain()

@@ -26,6 +26,8 @@ class ExecutorContext:
     lines: TaskLogSink
     blocks_shell: bool = False
     allowed_operations: frozenset[str] = frozenset()
+    # Files with OIDC tokens that connectors may name; None for all.
+    token_files: frozenset[str] | None = frozenset()
     mask: SecretMask = EMPTY_MASK
     reach: AddressPolicy = PRIVATE_ALLOWED
     git_cache: Path | None = None

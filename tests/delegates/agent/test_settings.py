@@ -72,6 +72,7 @@ def test_what_is_missing_is_named(missing_name: str) -> None:
         ("SLIPWAY_DELEGATE_BLOCK_SHELL", "perhaps"),
         ("SLIPWAY_DELEGATE_HEARTBEAT", "nan"),
         ("SLIPWAY_DELEGATE_ALLOW_OPERATIONS", "GetObject"),
+        ("SLIPWAY_DELEGATE_TOKEN_FILES", "token"),
         ("SLIPWAY_CA_BUNDLE", "/nowhere/ca.pem"),
     ],
 )
@@ -89,6 +90,13 @@ def test_an_address_without_a_scheme_is_https() -> None:
 def test_more_operations_may_be_allowed() -> None:
     allow = {"SLIPWAY_DELEGATE_ALLOW_OPERATIONS": "s3:GetObject, s3:ListObjectsV2"}
     assert read_environment(V3 | allow).allowed_operations == {"s3:GetObject", "s3:ListObjectsV2"}
+
+
+def test_only_listed_token_files_and_the_own_one_may_be_named() -> None:
+    assert read_environment(V3).token_files == frozenset()
+    listed = {"SLIPWAY_DELEGATE_TOKEN_FILES": "/run/a, /run/b c"}
+    own = {"AWS_WEB_IDENTITY_TOKEN_FILE": "/run/own"}
+    assert read_environment(V3 | listed | own).token_files == {"/run/a", "/run/b c", "/run/own"}
 
 
 def test_home_is_absolute_wherever_the_program_starts() -> None:
