@@ -1,6 +1,5 @@
 """Diagnosis of failed ECS tasks: evidence, stop reasons, most likely cause (P02, N02)."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,142 +7,10 @@ from typing import Any
 
 from aws.apis.ecs_types import EcsContainer, EcsDeployment, EcsService, EcsTask, parse_timestamp
 from aws.errors import AwsError
+from aws.stop_reasons import FailureCause, find_cause, find_failed_container
 from guards.text import sanitize_text, strip_escape_sequences
 from steps.actions.base import ActionFailed
 from steps.actions.context import StepContext
-
-
-@dataclass(frozen=True)
-class FailureCause:
-    """A cause of failure; `fatal` means that a retry cannot succeed."""
-
-    code: str
-    message: str
-    advice: str
-    fatal: bool = False
-
-
-@dataclass(frozen=True)
-class _CausePattern:
-    text: str
-    code: str
-    message: str
-    advice: str
-    fatal: bool = False
-
-
-_PATTERNS = (
-    _CausePattern(
-        r"CannotPull\w*.*(not found|manifest unknown|not exist|unauthorized|denied|failed to resolve ref)",
-        "IMAGE_NOT_FOUND",
-        "The image of container {container} cannot be pulled: {image}.",
-        "Check the image name and tag, and that the execution role may pull from this registry.",
-        fatal=True,
-    ),
-    _CausePattern(
-        r"CannotPull",
-        "IMAGE_PULL_FAILED",
-        "The image of container {container} could not be pulled: {image}.",
-        "Check the route of the subnet to the registry (NAT, public IP, endpoint) and the registry's limits.",
-    ),
-    _CausePattern(
-        r"exec format error",
-        "WRONG_ARCHITECTURE",
-        "The image of container {container} was built for another CPU architecture.",
-        "Build the image for runtimePlatform.cpuArchitecture of the task definition, or change that.",
-        fatal=True,
-    ),
-    _CausePattern(
-        r"ResourceInitializationError.*(secret|parameter).*(can't find|not ?found|AccessDenied)",
-        "SECRET_MISSING",
-        "A secret that the task definition names cannot be read.",
-        "Check valueFrom in secrets, and that the execution role may read secrets and parameters.",
-        fatal=True,
-    ),
-    _CausePattern(
-        r"ResourceInitializationError.*(log|logger)",
-        "LOG_GROUP_MISSING",
-        "The log group of the task cannot be used.",
-        "Create the log group, or set awslogs-create-group and allow the role logs:CreateLogGroup.",
-        fatal=True,
-    ),
-    _CausePattern(
-        r"ResourceInitializationError",
-        "RESOURCE_INITIALIZATION",
-        "The task could not load the resources it needs to start.",
-        "Read the reason above: usually the subnet has no route to the AWS endpoints.",
-    ),
-    _CausePattern(
-        r"failed ELB health checks",
-        "TARGET_UNHEALTHY",
-        "The load balancer found the task unhealthy.",
-        "Check path and port of the health check, the security group, and healthCheckGracePeriodSeconds.",
-    ),
-    _CausePattern(
-        r"failed container health checks",
-        "CONTAINER_UNHEALTHY",
-        "The health check of a container in the task failed.",
-        "Run the healthCheck command inside the image. Raise startPeriod if the application starts slowly.",
-    ),
-    _CausePattern(
-        r"SpotInterruption|TerminationNotice",
-        "INTERRUPTED",
-        "AWS reclaimed the capacity of the task.",
-        "Run again, or run some tasks on non-Spot capacity.",
-    ),
-    # After the patterns for whole tasks: a container that AWS stopped may be killed as well.
-    _CausePattern(
-        r"OutOfMemory",
-        "OUT_OF_MEMORY",
-        "Container {container} was killed because it exceeded its memory limit.",
-        "Raise memory in the task definition, or reduce the memory use of the application.",
-    ),
-)
-KILLED_EXIT_CODE = 137
-# Far longer than any reason of AWS; the patterns would take hours for megabytes from a delegate.
-REASON_CHARACTERS = 2_000
-
-
-def find_cause(task: EcsTask, container: EcsContainer | None) -> FailureCause:
-    """Return the most likely cause of a task's stop."""
-    evidence = _format_evidence(task)
-    values = {
-        "container": container.name if container else "?",
-        "image": container.image if container and container.image else "see the reason above",
-    }
-    for pattern in _PATTERNS:
-        if re.search(pattern.text, evidence, re.IGNORECASE | re.DOTALL):
-            return FailureCause(
-                pattern.code, pattern.message.format(**values), pattern.advice, fatal=pattern.fatal
-            )
-    return _find_cause_by_exit_code(container, task)
-
-
-def _format_evidence(task: EcsTask) -> str:
-    parts = [task.stop_code, task.stopped_reason, *(container.reason for container in task.containers)]
-    return "\n".join(part[:REASON_CHARACTERS] for part in parts if part)
-
-
-def _find_cause_by_exit_code(container: EcsContainer | None, task: EcsTask) -> FailureCause:
-    if container is not None and container.exit_code == KILLED_EXIT_CODE:
-        return FailureCause(
-            "KILLED",
-            f"Container {container.name} was killed (exit code {KILLED_EXIT_CODE}). AWS gives no reason.",
-            "A likely cause: it exceeded its memory limit. Compare its memory use with the limit in the task "
-            "definition; a container that does not end within its stopTimeout is killed too.",
-        )
-    if container is not None and container.exit_code is not None:
-        return FailureCause(
-            "CONTAINER_EXITED",
-            f"Essential container {container.name} exited with code {container.exit_code}.",
-            "Read the last lines of its log above: the application exited.",
-        )
-    return FailureCause(
-        "TASK_STOPPED",
-        f"ECS task {task.id} stopped: {task.stopped_reason or 'no reason given'}.",
-        "Check the task in the AWS console and the events above.",
-    )
-
 
 LOG_LINES = 10
 _OUTPUT_PREFIX = "  | "
@@ -274,20 +141,6 @@ def _get_lifetime(task: EcsTask) -> float:
 
 def _get_stop_time(task: EcsTask) -> str:
     return str(task.raw.get("stoppingAt") or task.raw.get("stoppedAt") or task.raw.get("createdAt") or "")
-
-
-def find_failed_container(task: EcsTask) -> EcsContainer | None:
-    """Return the container that failed: out of memory first, then a bad exit code, then a reason."""
-    for container in task.containers:
-        if "OutOfMemory" in container.reason:
-            return container
-    for container in task.containers:
-        if container.exit_code:
-            return container
-    for container in task.containers:
-        if container.reason:
-            return container
-    return task.containers[0] if task.containers else None
 
 
 def _has_healthy_task_started(

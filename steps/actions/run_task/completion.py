@@ -6,14 +6,12 @@ from typing import Any
 
 from aws.apis.ecs_types import EcsContainer, EcsTask
 from aws.errors import AwsError
+from aws.stop_reasons import FailureCause, find_cause, find_failed_container
 from guards.limits import TASK_LOG_LINES, TASK_LOG_READS
 from steps.actions.base import Action, ActionFailed, action
 from steps.actions.confirmations import clear_observation, is_observed_twice
 from steps.actions.context import StepContext
 from steps.actions.ecs_service.diagnosis import (
-    FailureCause,
-    find_cause,
-    find_failed_container,
     find_log_stream,
     list_last_output,
     log_diagnosis,

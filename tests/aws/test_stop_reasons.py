@@ -1,7 +1,7 @@
 """Reasons of stopped tasks that are longer than AWS ever writes them."""
 
 from aws.apis.ecs_types import EcsTask
-from steps.actions.ecs_service.diagnosis import find_cause
+from aws.stop_reasons import find_cause
 from tests.fixtures.time_limits import run_within_cpu
 
 
