@@ -5,8 +5,11 @@ from typing import Any
 
 # IAM's prefix where it differs from the name boto3 uses.
 _IAM_PREFIXES = {"elbv2": "elasticloadbalancing"}
-# A batch needs the permission of its single calls.
-_BATCH_ACTIONS = {("sqs", "DeleteMessageBatch"): "sqs:DeleteMessage"}
+# Operations whose action has another name; a batch needs the permission of its single calls.
+_RENAMED_ACTIONS = {
+    ("s3", "ListObjectsV2"): "s3:ListBucket",
+    ("sqs", "DeleteMessageBatch"): "sqs:DeleteMessage",
+}
 _READ_VERBS = ("Describe", "List", "Get", "BatchGet", "BatchCheck", "Filter", "Lookup", "Search", "Head")
 # Read operations whose names do not start like reads.
 _READ_OPERATIONS = {
@@ -19,7 +22,7 @@ _READ_OPERATIONS = {
 def get_iam_action(service: str, operation: str) -> str:
     """Return the IAM action that allows an operation, such as `ecs:UpdateService`."""
     action = f"{_IAM_PREFIXES.get(service, service)}:{operation}"
-    return _BATCH_ACTIONS.get((service, operation), action)
+    return _RENAMED_ACTIONS.get((service, operation), action)
 
 
 def is_write(service: str, operation: str) -> bool:

@@ -163,11 +163,42 @@ EXTENSION_POLICIES = (
         {
             "ecs:ListServiceDeployments": "Lists the deployments of a service.",
             "ecs:DescribeServiceDeployments": "Reads the result of a deployment.",
+            "ecs:DescribeServiceRevisions": "Reads the revisions that a deployment replaces.",
         },
+    ),
+    IamPolicy(
+        "manifests-in-s3",
+        "Manifests in S3",
+        "Reads manifests and templates from buckets.",
+        {
+            "s3:ListBucket": "Lists the files of a folder.",
+            "s3:GetObject": "Reads a file.",
+        },
+    ),
+    IamPolicy(
+        "network-options",
+        "Network options",
+        "Lists the networks that forms offer, and checks their routes.",
+        {
+            "ec2:DescribeVpcs": "Lists VPCs.",
+            "ec2:DescribeSubnets": "Lists subnets with their zones.",
+            "ec2:DescribeRouteTables": "Checks that a subnet has a route to the internet.",
+            "ec2:DescribeSecurityGroups": "Lists security groups and checks their outbound rules.",
+        },
+    ),
+    IamPolicy(
+        "permission-check",
+        "Permission check",
+        "Reports missing permissions before a deployment needs them.",
+        {"iam:SimulatePrincipalPolicy": "Evaluates the policies of the connector's own principal."},
     ),
 )
 
 POLICIES = (BASE_POLICY, *EXTENSION_POLICIES)
+# AWS checks these within other calls; no call of Slipway has such a name.
+INDIRECT_ACTIONS = frozenset({"iam:PassRole", "cloudwatch:DeleteAlarms"})
+# The only calls that a delegate sends by default, so that the policies shown are the policies needed.
+CALLED_ACTIONS = frozenset(action for policy in POLICIES for action in policy.actions) - INDIRECT_ACTIONS
 
 
 def list_policies(actions: Iterable[str]) -> tuple[IamPolicy, ...]:

@@ -1,4 +1,4 @@
-"""Client for EC2: egress routes of subnets and egress ports of security groups."""
+"""Client for EC2: VPCs, subnets with their egress routes, security groups with their egress ports."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +13,16 @@ ANY_ADDRESS = "0.0.0.0/0"
 
 
 @dataclass(frozen=True)
+class Vpc:
+    """A VPC; `name` is its tag Name, or empty."""
+
+    id: str
+    name: str
+    cidr: str
+    is_default: bool
+
+
+@dataclass(frozen=True)
 class Subnet:
     """A subnet with its zone and its default route."""
 
@@ -20,6 +30,8 @@ class Subnet:
     vpc: str
     zone: str
     egress_route: EgressRoute
+    name: str = ""
+    cidr: str = ""
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,7 @@ class SecurityGroup:
     id: str
     vpc: str
     egress_ports: tuple[tuple[int, int], ...] | None
+    name: str = ""
 
     def allows_egress(self, port: int) -> bool:
         return self.egress_ports is None or any(first <= port <= last for first, last in self.egress_ports)
@@ -40,29 +53,57 @@ class Ec2Client:
 
     caller: Caller
 
+    def list_vpcs(self) -> list[Vpc]:
+        """Return the VPCs of the region."""
+        return [
+            Vpc(
+                id=vpc.get("VpcId", ""),
+                name=_get_name(vpc),
+                cidr=vpc.get("CidrBlock", ""),
+                is_default=bool(vpc.get("IsDefault")),
+            )
+            for vpc in self._list_all("DescribeVpcs", "Vpcs", {})
+        ]
+
+    def list_subnets(self, vpc: str) -> list[Subnet]:
+        """Return the subnets of a VPC with their routes."""
+        return self._read_subnets(_build_vpc_filter([vpc]))
+
     def describe_subnets(self, ids: Sequence[str]) -> list[Subnet]:
         """Return subnets with their routes; one without a route table uses its VPC's."""
-        subnets = self._list_all("DescribeSubnets", "Subnets", {"SubnetIds": list(ids)})
+        return self._read_subnets({"SubnetIds": list(ids)})
+
+    def _read_subnets(self, params: Json) -> list[Subnet]:
+        subnets = self._list_all("DescribeSubnets", "Subnets", params)
         vpcs = sorted({subnet.get("VpcId", "") for subnet in subnets})
-        by_vpc = {"Filters": [{"Name": "vpc-id", "Values": vpcs}]}
-        tables = self._list_all("DescribeRouteTables", "RouteTables", by_vpc) if vpcs else []
+        tables = self._list_all("DescribeRouteTables", "RouteTables", _build_vpc_filter(vpcs)) if vpcs else []
         return [
             Subnet(
                 id=subnet.get("SubnetId", ""),
                 vpc=subnet.get("VpcId", ""),
                 zone=subnet.get("AvailabilityZone", ""),
                 egress_route=_find_egress_route(_find_route_table(subnet, tables)),
+                name=_get_name(subnet),
+                cidr=subnet.get("CidrBlock", ""),
             )
             for subnet in subnets
         ]
 
+    def list_security_groups(self, vpc: str) -> list[SecurityGroup]:
+        """Return the security groups of a VPC."""
+        return self._read_security_groups(_build_vpc_filter([vpc]))
+
     def describe_security_groups(self, ids: Sequence[str]) -> list[SecurityGroup]:
-        groups = self._list_all("DescribeSecurityGroups", "SecurityGroups", {"GroupIds": list(ids)})
+        return self._read_security_groups({"GroupIds": list(ids)})
+
+    def _read_security_groups(self, params: Json) -> list[SecurityGroup]:
+        groups = self._list_all("DescribeSecurityGroups", "SecurityGroups", params)
         return [
             SecurityGroup(
                 group.get("GroupId", ""),
                 group.get("VpcId", ""),
                 _parse_egress_ports(group.get("IpPermissionsEgress")),
+                group.get("GroupName", ""),
             )
             for group in groups
         ]
@@ -71,6 +112,14 @@ class Ec2Client:
         return list(
             paginate(self.caller, "ec2", operation, params, result_key=result_key, cursor_key="NextToken")
         )
+
+
+def _build_vpc_filter(vpcs: Sequence[str]) -> Json:
+    return {"Filters": [{"Name": "vpc-id", "Values": list(vpcs)}]}
+
+
+def _get_name(resource: Json) -> str:
+    return next((tag.get("Value", "") for tag in resource.get("Tags") or () if tag.get("Key") == "Name"), "")
 
 
 def _find_route_table(subnet: Json, tables: Iterable[Json]) -> Json:

@@ -1,11 +1,12 @@
-"""Clients for STS and IAM: identity behind credentials, and simulated permissions."""
+"""Clients for STS and IAM: identity behind credentials, simulated permissions, roles."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from aws.caller import Caller, require_member, split_batches
+from aws.caller import Caller, paginate, require_member, split_batches
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,31 @@ def parse_principal_arn(identity: str) -> str:
 
 
 @dataclass(frozen=True)
+class IamRole:
+    """A role with the AWS services that may assume it, such as `ecs-tasks.amazonaws.com`."""
+
+    name: str
+    arn: str
+    trusted_services: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class IamClient:
     """Speaks IAM through a caller."""
 
     caller: Caller
+
+    def list_roles(self) -> list[IamRole]:
+        """Return the roles of the account."""
+        roles = paginate(self.caller, "iam", "ListRoles", {}, result_key="Roles", cursor_key="Marker")
+        return [
+            IamRole(
+                role.get("RoleName", ""),
+                role.get("Arn", ""),
+                tuple(_list_trusted_services(role.get("AssumeRolePolicyDocument"))),
+            )
+            for role in roles
+        ]
 
     def simulate_actions(self, principal: str, actions: Sequence[str]) -> dict[str, IamDecision]:
         """Return the decisions of a principal's policies on actions for all resources."""
@@ -77,3 +99,14 @@ class IamClient:
                     IamDecision.ALLOWED if is_allowed else IamDecision.DENIED
                 )
         return decisions
+
+
+def _list_trusted_services(trust_policy: Any) -> Iterator[str]:
+    if not isinstance(trust_policy, Mapping):
+        return
+    statements = trust_policy.get("Statement") or ()
+    # IAM accepts single values in place of lists.
+    for statement in [statements] if isinstance(statements, Mapping) else statements:
+        principal = statement.get("Principal")
+        services = principal.get("Service") or () if isinstance(principal, Mapping) else ()
+        yield from [services] if isinstance(services, str) else services

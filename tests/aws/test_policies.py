@@ -1,8 +1,20 @@
 """The policies that are offered for download."""
 
+import re
+from pathlib import Path
+
+import aws.apis
 from aws.apis.iam import parse_principal_arn
-from aws.operations import list_required_actions
-from aws.policies import BASE_POLICY, EXTENSION_POLICIES, POLICIES, get_action_purpose, list_policies
+from aws.operations import get_iam_action, list_required_actions
+from aws.policies import (
+    BASE_POLICY,
+    CALLED_ACTIONS,
+    EXTENSION_POLICIES,
+    POLICIES,
+    get_action_purpose,
+    list_policies,
+)
+from delegates.agent.executors.aws import is_allowed_operation
 
 R145 = [
     "ecr:DescribeRepositories",
@@ -66,6 +78,34 @@ def test_the_others_hold_all_that_the_documented_one_lacks() -> None:
 def test_every_action_has_a_purpose() -> None:
     assert all(get_action_purpose(action).endswith(".") for policy in POLICIES for action in policy.actions)
     assert get_action_purpose("ec2:RunInstances") == ""
+
+
+def test_a_delegate_may_send_the_calls_of_the_policies_shown_and_no_other() -> None:
+    assert all(is_allowed_operation(*action.split(":"), frozenset()) for action in CALLED_ACTIONS)
+    assert is_allowed_operation("s3", "ListObjectsV2", frozenset())
+    assert is_allowed_operation("sts", "GetCallerIdentity", frozenset())
+    for service, operation in (("iam", "PassRole"), ("cloudwatch", "DeleteAlarms"), ("ec2", "RunInstances")):
+        assert not is_allowed_operation(service, operation, frozenset())
+
+
+_OPERATION = re.compile(
+    r'"((?:Cancel|Continue|Create|Delete|Deregister|Describe|Get|List|Modify|Put|Register|Run|Simulate|Stop|Tag'
+    r'|Untag|Update)[A-Z]\w+)"'
+)
+
+
+def test_every_call_of_the_clients_is_in_a_policy() -> None:
+    sources = [file.read_text() for file in Path(aws.apis.__path__[0]).glob("*.py")]
+    operations = {operation for source in sources for operation in _OPERATION.findall(source)}
+    named = {action.split(":")[1] for action in CALLED_ACTIONS} | {"GetCallerIdentity"}
+    assert len(operations) > 40
+    assert operations - named == set()
+
+
+def test_the_action_of_an_operation_is_the_one_that_iam_knows() -> None:
+    assert get_iam_action("s3", "ListObjectsV2") == "s3:ListBucket"
+    assert get_iam_action("sqs", "DeleteMessageBatch") == "sqs:DeleteMessage"
+    assert get_iam_action("elbv2", "DescribeRules") == "elasticloadbalancing:DescribeRules"
 
 
 def test_only_those_policies_are_named_that_what_is_done_needs() -> None:
