@@ -1,14 +1,9 @@
-"""Load balancers, listeners and rules to choose from (R232), by kind of lookup."""
+"""Load balancers, listeners and rules to choose from (R232)."""
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from aws.apis.elb import ElbClient, describe_conditions, get_target_group_weights
 from aws.caller import Caller
-from delegates.models import LookupRequest
-from web.http.problems import BadInput
 
 # A listener of a network load balancer has no rules, only default actions.
 _OF_NETWORK = ":listener/net/"
@@ -116,34 +111,3 @@ def _parse_group_name(arn: str) -> str:
     """Return the name in `arn:…:targetgroup/NAME/ID`."""
     parts = arn.split("/")
     return parts[1] if len(parts) > 1 else arn
-
-
-LookupOptions = list[dict[str, Any]]
-_KINDS = LookupRequest.Kind
-LOOKUPS: Mapping[str, Callable[[Caller, str], list[Any]]] = {
-    _KINDS.BALANCERS: fetch_load_balancers,
-    _KINDS.LISTENERS: fetch_listeners,
-    _KINDS.RULES: fetch_listener_rules,
-}
-# ARN patterns of the subjects, because they become part of calls with credentials.
-_SUBJECTS = {
-    _KINDS.LISTENERS: ("load_balancer", "loadbalancer"),
-    _KINDS.RULES: ("listener", "listener"),
-}
-
-
-def fetch_options(kind: str, caller: Caller, subject: str) -> LookupOptions:
-    """Return the resources that a caller can list, as JSON. Raises `AwsError`."""
-    return [asdict(option) for option in LOOKUPS[kind](caller, subject)]
-
-
-def validate_subject(kind: str, subject: str) -> str:
-    """Return the ARN in the subject of a query. Raises `BadInput` for any other text."""
-    if kind not in _SUBJECTS:
-        return ""
-    name, word = _SUBJECTS[LookupRequest.Kind(kind)]
-    pattern = rf"arn:aws[a-z-]*:elasticloadbalancing:[a-z0-9-]+:\d{{12}}:{word}/[A-Za-z0-9/_-]{{1,300}}"
-    if re.fullmatch(pattern, subject):
-        return subject
-    message = f"is not the ARN of a {name.replace('_', ' ')}" if subject else "is missing"
-    raise BadInput("Enter an ARN.", errors=[{"path": name, "message": message}])

@@ -16,7 +16,7 @@ from connectors.specs.aws import AwsSpec, parse_aws_spec
 from connectors.specs.sites import parse_connector_spec
 from delegates.access.aws_access import ConnectorUnavailable, EcsCluster, get_local_caller
 from delegates.access.images import IMAGE_PATH, ImageTags, Repositories, read_registry
-from delegates.access.load_balancers import LookupOptions, fetch_options, validate_subject
+from delegates.access.lookup_options import LookupOptions, fetch_options, validate_subject
 from delegates.access.lookup_tasks import LookupCaller, open_delegate_access, resume_lookup
 from delegates.access.remedies import describe_with_remedy
 from delegates.access.site_calls import FETCH_FILES, SITE_SERVICE, DelegateSiteAccess, SiteCaller

@@ -19,7 +19,7 @@ from delegates.access.aws_access import (
 )
 from delegates.access.connector_tests import record_connector_test, run_aws_test, run_site_test
 from delegates.access.images import read_registry
-from delegates.access.load_balancers import LOOKUPS, fetch_options
+from delegates.access.lookup_options import LOOKUPS, fetch_options
 from delegates.access.queue_calls import call_queue
 from delegates.access.remedies import describe_with_remedy
 from delegates.access.site_calls import (

@@ -107,6 +107,12 @@ class Delegate(NamedModel):
     )
     admission = models.CharField(max_length=16, choices=Admission, default=Admission.ENABLED)
     draining = models.BooleanField(default=False)
+    # When it left the list after a long absence; its next registration restores it.
+    archived_at = models.DateTimeField(null=True, editable=False)
+    # Whether Slipway may upgrade it without a user; `maintenance_window` limits the times.
+    upgrades_automatically = models.BooleanField(default=False, db_default=False)
+    # `begins`, `ends`, `time_zone` and `weekly` as a freeze window has them; null means any time.
+    maintenance_window = models.JSONField(null=True, blank=True)
     # Whether an instance without isolation may run scripts of several projects.
     shares_scripts = models.BooleanField(default=False)
     is_built_in = models.BooleanField(default=False, editable=False)

@@ -29,6 +29,7 @@ class DelegateTask(models.Model):
         GIT = "git", "Git fetch"
         DOCKER_REGISTRY = "docker_registry", "Docker registry"
         CHECK = "check", "Connectivity check"
+        DOCTOR = "doctor", "Diagnosis"
 
     class Status(models.TextChoices):
         """Status of a task (REQUIREMENTS 4.3)."""
@@ -257,6 +258,10 @@ class LookupRequest(models.Model):
         REPOSITORIES = "REPOSITORIES", "Repositories"
         FILES = "FILES", "Manifest files"
         QUEUE = "QUEUE", "Messages of a queue"
+        VPCS = "VPCS", "VPCs"
+        SUBNETS = "SUBNETS", "Subnets"
+        GROUPS = "GROUPS", "Security groups"
+        ROLES = "ROLES", "Roles"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "connector__identifier"}
