@@ -15,6 +15,11 @@ class FailureCause:
     advice: str
     fatal: bool = False
 
+    @property
+    def is_network(self) -> bool:
+        """Return whether the network of the task is a suspect."""
+        return self.code in ("IMAGE_PULL_FAILED", "RESOURCE_INITIALIZATION")
+
 
 @dataclass(frozen=True)
 class _CausePattern:
@@ -97,19 +102,36 @@ KILLED_EXIT_CODE = 137
 REASON_CHARACTERS = 2_000
 
 
+# The image as the container runtime names it in its errors.
+_IMAGE = re.compile(
+    r"(?:\bref|\bimage|pull access denied for)\s+[\"']?([a-z0-9][\w.-]*(?::\d+)?/[\w./@:-]*\w)"
+)
+
+
 def find_cause(task: EcsTask, container: EcsContainer | None) -> FailureCause:
     """Return the most likely cause of a task's stop."""
-    evidence = _format_evidence(task)
+    cause = find_reason_cause(
+        _format_evidence(task),
+        container=container.name if container else "?",
+        image=container.image if container else "",
+    )
+    return cause or _find_cause_by_exit_code(container, task)
+
+
+def find_reason_cause(reason: str, *, container: str, image: str = "") -> FailureCause | None:
+    """Return the cause that a stop reason names, or None. Without `image`, the reason may name it."""
+    reason = reason[: 4 * REASON_CHARACTERS]
+    pulled = _IMAGE.search(reason)
     values = {
-        "container": container.name if container else "?",
-        "image": container.image if container and container.image else "see the reason above",
+        "container": container,
+        "image": image or (pulled[1] if pulled else "see the reason above"),
     }
     for pattern in _PATTERNS:
-        if re.search(pattern.text, evidence, re.IGNORECASE | re.DOTALL):
+        if re.search(pattern.text, reason, re.IGNORECASE | re.DOTALL):
             return FailureCause(
                 pattern.code, pattern.message.format(**values), pattern.advice, fatal=pattern.fatal
             )
-    return _find_cause_by_exit_code(container, task)
+    return None
 
 
 def _format_evidence(task: EcsTask) -> str:

@@ -106,7 +106,7 @@ class EnvironmentSettings(BaseSettings):
     )
     """Requests that one API key, or one person, may send to the API in a minute."""
     # Images of delegates; a legacy spec may need another image than the v3 spec (R092).
-    delegate_image: str = Field("slipway-delegate:latest", alias="SLIPWAY_DELEGATE_IMAGE", min_length=1)
+    delegate_image: str = Field(f"slipway-delegate:{VERSION}", alias="SLIPWAY_DELEGATE_IMAGE", min_length=1)
     """The image in the task definitions of new delegates."""
     legacy_delegate_image: str = Field("", alias="SLIPWAY_LEGACY_DELEGATE_IMAGE")
     """The image in legacy task definitions. Empty: the same as `SLIPWAY_DELEGATE_IMAGE`."""

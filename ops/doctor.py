@@ -25,6 +25,7 @@ from connectors.specs.aws import parse_aws_spec
 from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
 from delegates.access.remedies import find_remedy
 from delegates.connectivity import is_connected
+from delegates.install.images import parse_image
 from delegates.models import DelegateInstance
 from deployments.models import Execution
 from ops.background import create_broker_client
@@ -338,10 +339,7 @@ def _examine_versions() -> Iterator[Finding]:
 
 def _examine_delegate_images(own: str) -> Iterator[Finding]:
     for image in sorted(set(settings.DELEGATE_IMAGES.values())):
-        name, _, tag = image.rpartition(":")
-        if "@sha256" in image:
-            continue
-        if not name or "/" in tag or tag == "latest":
+        if parse_image(image).is_mutable:
             yield Finding(
                 Result.WARNING,
                 f"New delegates get {image}, which names no version.",

@@ -17,7 +17,7 @@ from delegates.api.connectors import validate_region
 from delegates.install import CaBundle, DelegateSpecFiles, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
 from delegates.install.generator import SCRIPT_FILE, build_zip, render_script
 from delegates.install.plan import DEFAULT_REGION
-from delegates.install.specs import EXECUTION_ROLE, SECRET_NAME
+from delegates.install.specs import EXECUTION_ROLE, INSTALL_GROUPS, SECRET_NAME
 from delegates.install.wizard import SIZES
 from delegates.models import Delegate, DelegateToken
 from delegates.operations.installation import get_installation
@@ -107,6 +107,9 @@ class SpecInput(serializers.Serializer[Any]):
     proxy = ProxyInput(required=False, allow_null=True)
     ca = CaInput(required=False, allow_null=True)
     image = SpecTextField(max_length=500)
+    mirrors_image = serializers.BooleanField(
+        default=False, help_text="Adds commands that mirror the image to the account's ECR registry."
+    )
     cluster = SpecTextField()
     service = SpecTextField()
     family = SpecTextField()
@@ -313,14 +316,14 @@ def _build_response(request: Request, spec: DelegateSpecFiles, *further: str) ->
     document = _serialize_spec(spec)
     document["warnings"] = [*further, *document["warnings"]]
     if isinstance(request.accepted_renderer, ZipRenderer):
-        document["script"] = render_script(spec.list_commands("find", "create", "verify"))
+        document["script"] = render_script(spec.list_commands(*INSTALL_GROUPS))
     return Response(document, headers={"Cache-Control": "no-store"})
 
 
 def _serialize_spec(spec: DelegateSpecFiles) -> dict[str, Any]:
     return {
         "files": dict(spec.files),
-        "commands": [command.as_record() for command in spec.list_commands("find", "create", "verify")],
+        "commands": [command.as_record() for command in spec.list_commands(*INSTALL_GROUPS)],
         "permissions": [permission.as_record() for permission in spec.list_commands("permissions")],
         "upgrade": [command.as_record() for command in spec.list_commands("update")],
         "diagnose": [command.as_record() for command in spec.list_commands("diagnose")],

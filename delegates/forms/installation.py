@@ -84,6 +84,14 @@ class NewDelegateForm(ScopedForm):
     flavour = forms.ChoiceField(
         label="Flavour", choices=FLAVOUR_CHOICES, widget=forms.RadioSelect, initial="v3"
     )
+    image = build_monospace_field(
+        label="Image", max_length=500, help_text="Empty for the image of this release."
+    )
+    mirrors_image = forms.BooleanField(
+        label="Mirror the image to Amazon ECR",
+        required=False,
+        help_text="Tasks pull from the registry of their account. One without a registry is always mirrored.",
+    )
     size = build_choice_field("Size", ())
     region = build_choice_field("Region", ())
     aws_account_id = build_monospace_field(

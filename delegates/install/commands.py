@@ -21,6 +21,7 @@ def list_aws_commands(plan: SpecPlan) -> list[ShellCommand]:
     """Return every command, each group in the order to run it."""
     return [
         *_find(plan),
+        *_list_mirror_commands(plan),
         *_list_permission_commands(plan),
         *_list_create_commands(plan),
         *_list_verify_commands(plan),
@@ -92,6 +93,26 @@ def _find(plan: SpecPlan) -> Iterator[ShellCommand]:
     yield ShellCommand("Find your subnets", subnets, "find")
     groups = build_aws_command(plan, "ec2", "describe-security-groups", "--query", _GROUPS, *table)
     yield ShellCommand("Find your security groups", groups, "find")
+
+
+def _list_mirror_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
+    """Return the commands that copy the image to the account's registry."""
+    if not plan.is_mirrored:
+        return
+    source, repository = plan.request.image, plan.source_image.repository
+    words = ("ecr", "create-repository", "--repository-name", repository)
+    created = build_aws_command(plan, *words, "--image-tag-mutability", "IMMUTABLE")
+    yield ShellCommand("Create the repository", created, "mirror")
+    password = build_aws_command(plan, "ecr", "get-login-password")
+    login = shlex.join(["docker", "login", "--username", "AWS", "--password-stdin", plan.registry])
+    yield ShellCommand("Sign in to the registry", f"{password} | {login}", "mirror")
+    if not plan.source_image.is_local:
+        # Tasks run on x86-64 unless their definition says otherwise.
+        pull = shlex.join(["docker", "pull", "--platform", "linux/amd64", source])
+        yield ShellCommand("Pull the image", pull, "mirror")
+    tag = shlex.join(["docker", "tag", source, plan.image])
+    yield ShellCommand("Name it after the registry", tag, "mirror")
+    yield ShellCommand("Push the image", shlex.join(["docker", "push", plan.image]), "mirror")
 
 
 def _list_permission_commands(plan: SpecPlan) -> Iterator[ShellCommand]:

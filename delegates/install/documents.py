@@ -160,7 +160,7 @@ def _build_vpc(plan: SpecPlan) -> Document:
 def _build_legacy_container(plan: SpecPlan) -> Document:
     container: Document = {
         "name": plan.container,
-        "image": plan.request.image,
+        "image": plan.image,
         "essential": True,
         "cpu": plan.container_cpu,
         "memory": plan.container_memory,
@@ -170,7 +170,7 @@ def _build_legacy_container(plan: SpecPlan) -> Document:
 
 
 def _build_v3_container(plan: SpecPlan) -> Document:
-    container: Document = {"name": plan.container, "image": plan.request.image}
+    container: Document = {"name": plan.container, "image": plan.image}
     if plan.container_cpu:
         container["cpu"] = plan.container_cpu
     if plan.container_memory:

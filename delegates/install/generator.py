@@ -4,16 +4,17 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from delegates.install import commands, documents
+from delegates.install.addresses import is_loopback
 from delegates.install.commands import TOKEN_FILE, list_aws_commands
 from delegates.install.documents import build_service_definition, build_task_definition
 from delegates.install.linter import lint_spec
 from delegates.install.plan import SpecPlan
 from delegates.install.specs import (
+    INSTALL_GROUPS,
     DelegateSpecFiles,
     InvalidSpec,
     ShellCommand,
@@ -26,6 +27,7 @@ from guards.input_problems import InputProblem
 def list_warnings(plan: SpecPlan) -> Iterator[str]:
     """Return the warnings, most urgent first."""
     yield from _list_address_warnings(plan)
+    yield from _list_image_warnings(plan)
     if plan.request.kind == "DOCKER":
         yield from _list_docker_warnings(plan)
     else:
@@ -50,12 +52,23 @@ def _list_address_warnings(plan: SpecPlan) -> Iterator[str]:
         yield "The address of Slipway is not https: tokens and results are sent unencrypted."
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether a host is a loopback address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+def _list_image_warnings(plan: SpecPlan) -> Iterator[str]:
+    image, source = plan.request.image, plan.source_image
+    if plan.is_mirrored:
+        yield f"Tasks pull {plan.image}: run the commands that mirror the image first."
+    elif source.is_local:
+        yield (
+            f"The image {image} has no registry, so that no other machine can pull it. Push it to a registry "
+            "such as Amazon ECR, and name it there."
+        )
+    if source.is_mutable:
+        yield (
+            f"The image {image} names no version: a restart may start another release. Use a tag with a "
+            "version, or a digest."
+        )
+    account = plan.request.aws_account_id
+    if account and source.ecr_account not in ("", account) and not plan.is_mirrored:
+        yield f"The image is in account {source.ecr_account}: its repository policy must allow your account."
 
 
 def _list_placeholder_warnings(plan: SpecPlan) -> Iterator[str]:
@@ -229,9 +242,7 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def build_spec_zip(spec: DelegateSpecFiles) -> bytes:
     """Return the files and the script of a spec."""
-    return build_zip(
-        {**spec.files, SCRIPT_FILE: render_script(spec.list_commands("find", "create", "verify"))}
-    )
+    return build_zip({**spec.files, SCRIPT_FILE: render_script(spec.list_commands(*INSTALL_GROUPS))})
 
 
 def build_zip(files: Mapping[str, str]) -> bytes:

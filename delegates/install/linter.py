@@ -11,6 +11,8 @@ from aws.validation.parameters import validate_parameters
 from aws.validation.problems import ShapeProblem
 from aws.validation.rules import compatibility
 from aws.validation.shape_checks import find_shape_problems
+from delegates.install.addresses import find_address_problem
+from delegates.install.images import parse_image
 from delegates.install.plan import PLACEHOLDERS
 
 Document = Mapping[str, Any]
@@ -111,6 +113,7 @@ _REQUIRED_VARIABLES: Final = (
     ("HARNESS_TOKEN", "DELEGATE_TOKEN"),
     ("HARNESS_URL", "MANAGER_HOST_AND_PORT"),
 )
+_ADDRESS_VARIABLES: Final = _REQUIRED_VARIABLES[2]
 _PLACEHOLDERS: Final = frozenset(
     {
         *(value for placeholders in PLACEHOLDERS.values() for value in asdict(placeholders).values()),
@@ -175,6 +178,9 @@ def _lint_task_definition(definition: Document) -> Iterator[SpecFinding]:
         yield from _lint_log(container, place)
         yield from _lint_variables(container, place)
         yield from _lint_secrets(container, place)
+        if _is_agent_container(container):
+            yield from _lint_image(container, place)
+            yield from _lint_address(container, place)
     containers = definition.get("containerDefinitions") or []
     if containers and not any(map(_is_agent_container, containers)):
         names = ", ".join(" or ".join(pair) for pair in _REQUIRED_VARIABLES)
@@ -254,6 +260,30 @@ def _lint_secrets(container: Document, place: str) -> Iterator[SpecFinding]:
             yield SpecFinding(
                 "task definition", f"{where}.valueFrom", message, "use one region for both", True
             )
+
+
+def _lint_image(container: Document, place: str) -> Iterator[SpecFinding]:
+    reference = str(container.get("image") or "")
+    image = parse_image(reference)
+    if image.is_local:
+        message = f"{reference} has no registry, so that no task can pull it"
+        fix = "push it to a registry such as Amazon ECR, and name it there"
+        yield SpecFinding("task definition", f"{place}.image", message, fix, True)
+    if image.is_mutable:
+        message = f"{reference} names no version: a restart may start another release"
+        yield SpecFinding(
+            "task definition", f"{place}.image", message, "use a tag with a version, or a digest", True
+        )
+
+
+def _lint_address(container: Document, place: str) -> Iterator[SpecFinding]:
+    for number, variable in enumerate(container.get("environment") or []):
+        if variable.get("name") not in _ADDRESS_VARIABLES or variable.get("value") in _PLACEHOLDERS:
+            continue
+        reason, fix = find_address_problem(str(variable.get("value")))
+        if reason:
+            where, message = f"{place}.environment[{number}]", f"{variable['value']} {reason}"
+            yield SpecFinding("task definition", where, message, fix, True)
 
 
 def _lint_service(service: Document) -> Iterator[SpecFinding]:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from delegates.install.images import ImageReference, build_ecr_registry, parse_image
 from delegates.install.specs import Flavour, LaunchType, SpecRequest
 
 DEFAULT_REGION: Final = "us-east-1"
@@ -190,6 +191,25 @@ class SpecPlan:
     @property
     def log_group(self) -> str:
         return self.request.log_group or self.preset.log_group
+
+    @property
+    def source_image(self) -> ImageReference:
+        """Return the image of the request, from which a mirror is made."""
+        return parse_image(self.request.image)
+
+    @property
+    def is_mirrored(self) -> bool:
+        return self.request.kind == "ECS" and self.request.mirrors_image
+
+    @property
+    def registry(self) -> str:
+        """Return the account's registry."""
+        return build_ecr_registry(self.aws_account, self.region)
+
+    @property
+    def image(self) -> str:
+        """Return the image that tasks pull."""
+        return self.source_image.build_mirror(self.registry) if self.is_mirrored else self.request.image
 
     @property
     def needs_execution_role(self) -> bool:

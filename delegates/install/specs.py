@@ -12,8 +12,11 @@ from guards.input_problems import InputProblem
 from guards.limits import DELEGATE_TAGS, DELEGATE_TASKS, NAME_CHARACTERS
 from guards.text import find_control_problem, find_name_problem
 
-# Purpose of a command: find ids, permit deployments, create, verify the start, update the image, diagnose.
-CommandGroup = Literal["find", "permissions", "create", "verify", "update", "diagnose"]
+# Purpose of a command: find ids, mirror the image, permit deployments, create, verify the start, update the
+# image, diagnose.
+CommandGroup = Literal["find", "mirror", "permissions", "create", "verify", "update", "diagnose"]
+# The commands that install a delegate.
+INSTALL_GROUPS: Final[tuple[CommandGroup, ...]] = ("find", "mirror", "create", "verify")
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,8 @@ class SpecRequest:
     cpu: int = 0
     memory_mib: int = 0
     desired_count: int = 1
+    # Whether tasks pull the image from a copy in the registry of their account.
+    mirrors_image: bool = False
     # Whether service and family are called after the delegate: the documented names serve one of a cluster.
     own_names: bool = False
 

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from aws.stop_reasons import find_reason_cause
 from delegates.install import commands as install_commands
+from delegates.install.addresses import is_loopback
 from delegates.install.commands import (
     build_aws_command,
     build_egress_command,
@@ -16,7 +18,7 @@ from delegates.install.commands import (
     build_stopped_reason_command,
 )
 from delegates.install.documents import get_token_variable
-from delegates.install.generator import is_loopback
+from delegates.install.images import parse_image
 from delegates.install.plan import SHARED_LOG_GROUP, SpecPlan
 from delegates.install.specs import ShellCommand, SpecRequest
 
@@ -30,11 +32,14 @@ class ConnectionCause:
     commands: tuple[ShellCommand, ...] = ()
 
 
-def list_likely_causes(request: SpecRequest, *, refusals: Sequence[str] = ()) -> list[ConnectionCause]:
+def list_likely_causes(
+    request: SpecRequest, *, refusals: Sequence[str] = (), stop_reason: str = ""
+) -> list[ConnectionCause]:
     """Return the causes that may keep a delegate from connecting, most likely first.
 
     `refusals` are Slipway's answers to registrations under this name, newest first. A refusal proves that the
-    delegate runs and reaches Slipway, so other causes are left out.
+    delegate runs and reaches Slipway, so other causes are left out. `stop_reason` is why ECS stopped its last
+    task: a known reason names the cause, which replaces the guesses about starting.
     """
     plan = SpecPlan(request)
     if refusals:
@@ -50,7 +55,7 @@ def list_likely_causes(request: SpecRequest, *, refusals: Sequence[str] = ()) ->
         ]
     else:
         causes += [
-            *_describe_missing_task(plan),
+            *(_describe_stop(plan, stop_reason) or _describe_missing_task(plan)),
             _describe_credentials_cause(plan),
             _describe_egress_cause(plan),
             *_describe_throttling(plan),
@@ -86,10 +91,39 @@ def _describe_address_cause(plan: SpecPlan) -> Iterator[ConnectionCause]:
         yield ConnectionCause("Wrong Slipway URL", text)
 
 
+def _describe_stop(plan: SpecPlan, stop_reason: str) -> list[ConnectionCause]:
+    """Return the cause in a stop reason; none for an unknown reason."""
+    cause = find_reason_cause(stop_reason, container=plan.container)
+    if cause is None:
+        return []
+    text = f"{cause.message} {cause.advice} AWS says: {stop_reason.strip().rstrip('.')}."
+    causes = [ConnectionCause("The last task stopped", text, _list_reasons(plan))]
+    # Only a pull that failed on its way is about the network.
+    return [*causes, _describe_subnet_cause(plan)] if cause.is_network and plan.request.is_awsvpc else causes
+
+
+def _describe_image_cause(plan: SpecPlan) -> ConnectionCause:
+    image = plan.source_image
+    where = (
+        "It has no registry, so that ECS cannot pull it. " if image.is_local and not plan.is_mirrored else ""
+    )
+    text = (
+        f'Tasks pull {plan.image}. {where}A reason such as CannotPullContainerError with "not found" or '
+        '"denied" says that this image does not exist there, or that the execution role may not pull it.'
+    )
+    repository = parse_image(plan.image).repository
+    if not parse_image(plan.image).ecr_account:
+        return ConnectionCause("Image cannot be pulled", text)
+    listed = build_aws_command(plan, "ecr", "describe-images", "--repository-name", repository)
+    see = ShellCommand("List the images of the repository", listed, "diagnose")
+    return ConnectionCause("Image cannot be pulled", text, (see,))
+
+
 def _describe_missing_task(plan: SpecPlan) -> Iterator[ConnectionCause]:
     text = "Check the stopped reason of the last task, then the ECS service events."
     events = ShellCommand("Read the ECS service events", build_events_command(plan), "diagnose")
     yield ConnectionCause("No task has started", text, (*_list_reasons(plan), events))
+    yield _describe_image_cause(plan)
     if plan.needs_execution_role:
         yield _describe_execution_role_cause(plan)
     if plan.request.is_awsvpc:
@@ -123,7 +157,7 @@ def _describe_subnet_cause(plan: SpecPlan) -> ConnectionCause:
         need = "Tasks have a public IP, so each subnet needs a route to an internet gateway (igw-…)."
     else:
         need = "Tasks have no public IP, so each subnet needs a route to a NAT gateway (nat-…)."
-    text = f"{need} Otherwise the image cannot be pulled: CannotPullContainerError, or a timeout."
+    text = f"{need} Otherwise pulling the image, or reading the secret, ends with a timeout."
     return ConnectionCause(
         "Subnets have no route to the internet",
         text,

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
 from delegates.install import CaBundle, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
+from delegates.install.images import parse_image
 from delegates.install.plan import DOCUMENTED_NAMES
 from delegates.models import Delegate
 
@@ -76,6 +77,8 @@ class WizardAnswers:
 
     target: str = "FARGATE"
     flavour: str = "v3"
+    image: str = ""
+    mirrors_image: bool = False
     region: str = ""
     aws_account_id: str = ""
     hostname: str = ""
@@ -120,12 +123,15 @@ class WizardAnswers:
 
     def completed(self, request: SpecRequest, *, name: str, tags: tuple[str, ...], size: str) -> SpecRequest:
         """Return the spec request for these answers; `request` supplies the installation's values."""
-        picked = SIZES.get(size)
+        picked, image = SIZES.get(size), self.image or request.image
         return replace(
             request,
             name=name,
             tags=tags,
             kind="DOCKER" if self.target == "DOCKER" else "ECS",
+            image=image,
+            # An image that only its builder has needs a mirror anyway.
+            mirrors_image=self.target != "DOCKER" and (self.mirrors_image or parse_image(image).is_local),
             launch_type="EC2" if self.target == "EC2" else "FARGATE",
             region=self.region,
             aws_account_id=self.aws_account_id,

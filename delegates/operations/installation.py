@@ -87,11 +87,11 @@ def get_installation(*, actor: User, delegate: Delegate, image: str = "") -> tup
     """Return a delegate's installation files and the reason for a missing token, or an empty reason.
 
     Users with permission to edit delegates get the token, and the audit trail records the access. `image`
-    replaces the image of the settings. Raises `BadInput`.
+    replaces the image of the answers, with their mirror. Raises `BadInput`.
     """
     request, token = build_spec_request(delegate), delegate.token
     if image:
-        request = replace(request, image=image)
+        request = replace(request, image=image, mirrors_image=False)
     if not can(actor, INSTALL_PERMISSION, delegate):
         return render_spec(request), f"Ask someone with the permission {INSTALL_PERMISSION} for the token."
     if token is None or not token.is_usable:

@@ -79,6 +79,7 @@ def show_installation(request: PageRequest, pk: int) -> HttpResponse:
         "lacking": missing,
         "files": list(spec.files.items()),
         "finding": spec.list_commands("find"),
+        "mirroring": spec.list_commands("mirror"),
         "creating": spec.list_commands("create"),
         "checking": spec.list_commands("verify"),
         "permitting": spec.list_commands("permissions"),

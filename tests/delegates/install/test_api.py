@@ -175,7 +175,9 @@ def test_the_linter_can_be_asked_about_a_task_definition(as_admin: APIClient, to
     service = json.loads(files["fargate-service.json"])
     specs = {"task_definition": document, "service": service}
     response = as_admin.post(f"{ADDRESS}/check", specs, format="json")
-    assert response.json() == {"ok": True, "findings": []}
+    # In a test the image has no registry, and Slipway a loopback address.
+    assert response.json()["ok"] is True
+    assert [finding["is_warning"] for finding in response.json()["findings"]] == [True, True]
     document["containerDefinitions"][0]["hostname"] = "h1"
     response = as_admin.post(f"{ADDRESS}/check", specs, format="json").json()
     assert not response["ok"]

@@ -1,6 +1,7 @@
 """What to look at when a delegate does not come: the likeliest first, with commands for that delegate."""
 
 import shlex
+from typing import Any
 
 import pytest
 
@@ -9,13 +10,14 @@ from delegates.install.specs import SpecNetwork
 from tests.delegates.install.spec_variants import MATRIX, SUBNETS, build_request, format_name
 
 
-def list_titles(request: SpecRequest, **evidence: list[str]) -> list[str]:
+def list_titles(request: SpecRequest, **evidence: Any) -> list[str]:
     return [cause.title for cause in list_likely_causes(request, **evidence)]
 
 
 def test_on_fargate_starting_comes_first_then_credentials_then_the_network() -> None:
     assert list_titles(build_request()) == [
         "No task has started",
+        "Image cannot be pulled",
         "Execution role not valid",
         "Subnets have no route to the internet",
         "Log group missing",
@@ -64,6 +66,28 @@ def test_the_routes_to_look_for_go_with_the_public_address() -> None:
         (cause,) = [candidate for candidate in list_likely_causes(request) if "Subnets" in candidate.title]
         assert gateway in cause.text
         assert ",".join(SUBNETS) in cause.commands[0].command
+
+
+def test_a_stop_reason_names_the_image_and_clears_the_subnets() -> None:
+    image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/slipway-delegate:9"
+    reason = f"CannotPullContainerError: failed to resolve ref {image}: {image}: not found"
+    causes = list_likely_causes(build_request(), stop_reason=reason)
+    assert causes[0].title == "The last task stopped"
+    assert f"cannot be pulled: {image}." in causes[0].text
+    assert reason in causes[0].text
+    assert "Subnets have no route to the internet" not in [cause.title for cause in causes]
+
+
+def test_a_pull_that_timed_out_is_about_the_network() -> None:
+    reason = "CannotPullContainerError: dial tcp 52.1.2.3:443: i/o timeout"
+    assert list_titles(build_request(), stop_reason=reason)[:2] == [
+        "The last task stopped",
+        "Subnets have no route to the internet",
+    ]
+
+
+def test_an_unknown_stop_reason_leaves_the_guesses() -> None:
+    assert list_titles(build_request(), stop_reason="moon") == list_titles(build_request())
 
 
 def test_a_proxy_is_a_suspect_of_its_own() -> None:

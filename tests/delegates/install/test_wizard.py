@@ -157,6 +157,19 @@ def test_a_secret_of_secrets_manager_keeps_the_token_off_the_page(
     assert delegate.token.value not in page
 
 
+def test_the_image_belongs_to_the_delegate_and_a_local_one_is_mirrored(
+    project: Scope, admin: User, browse: Browse
+) -> None:
+    form = build_form(project, image="slipway-delegate:9.9", aws_account_id="123456789012")
+    page = read_text(browse(admin).post("/delegates/new/", form, follow=True))
+    assert "Mirror the image to Amazon ECR" in page
+    assert "docker push 123456789012.dkr.ecr.us-east-1.amazonaws.com/slipway-delegate:9.9" in page
+    form = build_form(project, name="us", image="ghcr.io/team/slipway-delegate:9.9")
+    page = read_text(browse(admin).post("/delegates/new/", form, follow=True))
+    assert "ghcr.io/team/slipway-delegate:9.9" in page
+    assert "docker push" not in page
+
+
 def test_docker_gets_a_command_to_run(project: Scope, admin: User, browse: Browse) -> None:
     page = read_text(
         browse(admin).post(
@@ -182,6 +195,7 @@ def test_docker_gets_a_command_to_run(project: Scope, admin: User, browse: Brows
         ({"size": "giant"}, "size"),
         ({"hostname": "-x-"}, "hostname"),
         ({"secret_kind": "EXISTING"}, "secret_arn"),
+        ({"image": "a b"}, "image"),
         ({"log_group": "a b"}, "log_group"),
         ({"task_role": "a/b"}, "task_role"),
         ({"proxy_host": "http://proxy"}, "proxy_host"),
