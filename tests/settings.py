@@ -22,7 +22,8 @@ os.environ["SLIPWAY_HOME"] = os.environ["SLIPWAY_TESTS_HOME"]
 from config.settings import *  # noqa: E402, F403
 from config.settings import DATABASES, HOME, INSTALLED_APPS, STATIC_ROOT, STORAGES  # noqa: E402
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.database", "tests.secret_watch"]
+# First: of two commands of one name, that of the earlier app counts, and `ops` has a `migrate` too.
+INSTALLED_APPS = ["tests.database", *INSTALLED_APPS, "tests.secret_watch"]
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # Processes that stories start are given a broker; everything else stays inside the test process.

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.core.management import get_commands
 
 from tests.database import template
 
@@ -73,3 +74,8 @@ def test_of_old_code_only_some_are_kept(tmp_path: Path) -> None:
         database = tmp_path / f"{number}.sqlite3"
         template.fill(database, lambda database=database: make_tables(database))  # type: ignore[misc]
     assert len(list((tmp_path / "cache" / "slipway-tests").glob("*.sqlite3"))) == template.KEPT
+
+
+def test_no_command_of_an_app_hides_those_of_the_test_database() -> None:
+    commands = get_commands()
+    assert (commands["migrate"], commands["flush"]) == ("tests.database", "tests.database")

@@ -1,11 +1,11 @@
-"""Django's `migrate`, which copies what it came to the last time where a test database is made."""
+"""The product's `migrate`, which copies what it came to the last time where a test database is made."""
 
 from pathlib import Path
 from typing import Any
 
-from django.core.management.commands import migrate
 from django.db import connections
 
+from ops.management.commands import migrate
 from tests.database.rows import remember_migrated
 from tests.database.template import fill
 
