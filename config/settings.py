@@ -393,6 +393,7 @@ SPECTACULAR_SETTINGS = {
         "NotificationStatus": "notifications.models.Notification.Status",
         "GitProvider": "gitsync.models.GitSyncHook.Provider",
         "GitSyncCause": "gitsync.models.GitSync.Cause",
+        "GitSyncProposalState": "gitsync.models.GitSyncProposal.State",
         "GitSyncState": "gitsync.models.GitSync.State",
         "GitSyncResourceState": "gitsync.models.GitSyncResource.State",
         "GitSyncResult": "gitsync.models.GitSyncRun.Result",

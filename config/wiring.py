@@ -41,11 +41,12 @@ def _register_usages() -> None:
     from deployments.execution.triggered_runs import TriggeredRunStarter
     from deployments.preview.remaining_steps import preview_remaining_steps
     from gitsync.editing import find_git_management
+    from gitsync.proposals.recording import prepare_proposal
     from pipelines.deployability import require_deployable_service
     from pipelines.queries import find_pipelines_using
     from pipelines.triggers.runs import register_run_starter
     from rbac.archive_guards import register_archive_guard
-    from web.managed_resources import register_management_finder
+    from web.managed_resources import register_change_proposer, register_management_finder
 
     register_usage_finder(find_pipelines_using)
     register_service_check(require_deployable_service)
@@ -54,6 +55,7 @@ def _register_usages() -> None:
     register_remaining_preview(preview_remaining_steps)
     register_run_starter(TriggeredRunStarter())
     register_management_finder(find_git_management)
+    register_change_proposer(prepare_proposal)
 
 
 def _register_task_owners() -> None:

@@ -14,7 +14,8 @@ from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import IdentifierField, IdentifierForm, ScopedForm, VersionField
 
 SPEC_FIELDS: Final = (
-    "name", "connector", "repository", "branch", "folder", "service_account", "prunes", "is_enabled",
+    "name", "connector", "repository", "branch", "folder", "service_account", "prunes", "edits_branch",
+    "is_enabled",
 )  # fmt: skip
 _MONOSPACE: Final = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
 
@@ -53,6 +54,14 @@ class GitSyncForm(PageForm):
         required=False,
         label="Delete resources whose document is removed",
         help_text="Otherwise they stay, marked as no longer in Git.",
+    )
+    edits_branch = forms.CharField(
+        required=False,
+        max_length=255,
+        label="Commit edits in Slipway to branch",
+        widget=forms.TextInput(attrs=_MONOSPACE),
+        help_text="Empty: edits are refused. With a slash at the end, such as slipway/, each edit gets its "
+        "own branch. The credentials of the connector must be allowed to push.",
     )
     is_enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
     version = VersionField()

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from typing import Final
 
+from django.db.models import Max
+
 from gitsync.models import GitSync
 from gitsync.operations import VIEW
 from gitsync.passes import LIVE_SOURCE
@@ -16,7 +18,17 @@ def read_sync_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
     rows = GitSync.objects.filter(is_enabled=True)
     if keys is not None:
         rows = GitSync.objects.filter(pk__in=list(parse_primary_keys(GitSync, keys)))
-    columns = ("state", "seen_commit", "applied_commit", "applied_at", "is_requested", "is_enabled")
+    rows = rows.annotate(proposed_at=Max("proposals__created_at"), pushed_at=Max("proposals__ended_at"))
+    proposals = ("proposed_at", "pushed_at")
+    columns = (
+        "state",
+        "seen_commit",
+        "applied_commit",
+        "applied_at",
+        "is_requested",
+        "is_enabled",
+        *proposals,
+    )
     return {
         str(pk): (
             TopicSnapshot(
@@ -27,7 +39,7 @@ def read_sync_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
             ),
         )
         for pk, scope, identifier, checked_at, *state in rows.values_list(
-            "pk", "scope_id", "identifier", "checked_at", *columns
+            "pk", "scope_id", "identifier", "checked_at", *columns, *proposals
         )
     }
 

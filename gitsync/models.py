@@ -53,6 +53,8 @@ class GitSync(models.Model):
     )
     # Whether resources whose document was removed are deleted.
     prunes = models.BooleanField(default=False)
+    # Branch that edits of its resources are committed to; ends with / for one of their own. Empty: refused.
+    edits_branch = models.CharField(max_length=255, blank=True, default="", db_default="")
     is_enabled = models.BooleanField(default=True)
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -189,6 +191,69 @@ class GitSyncRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.sync} at {self.commit[:12] or 'no commit'}"
+
+    @property
+    def scope(self) -> Scope:
+        return self.sync.scope
+
+
+class GitSyncProposal(models.Model):
+    """An edit of a managed resource in Slipway, which a worker commits and pushes.
+
+    `before` and `after` are complete specs as of documents. Only workers write the columns from `state` on.
+    """
+
+    class State(models.TextChoices):
+        """State of a proposal."""
+
+        PENDING = "PENDING", "Waiting for the push"
+        PUSHED = "PUSHED", "Pushed"
+        FAILED = "FAILED", "Failed"
+
+    SCOPE_PATH: ClassVar[str] = "sync__scope"
+    RESOURCE_TYPE: ClassVar[str] = "gitsync"
+    RESOURCE_PATHS: ClassVar[dict[str, str]] = {"gitsync": "sync__identifier"}
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    sync = models.ForeignKey(GitSync, on_delete=models.CASCADE, related_name="proposals")
+    kind = models.CharField(max_length=32)
+    place = models.CharField(max_length=400)
+    parent = models.CharField(max_length=128, blank=True, default="")
+    resource = models.CharField(max_length=128)
+    path = models.CharField(max_length=400)
+    branch = models.CharField(max_length=400)
+    proposed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    before = models.JSONField(default=dict)
+    after = models.JSONField(default=dict)
+    # Unified diff from the stored resource to the proposed one; of a conflict, to the document of the branch.
+    difference = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField()
+    state = models.CharField(max_length=16, choices=State, default=State.PENDING)
+    reason = models.CharField(max_length=1000, blank=True, default="")
+    commit = models.CharField(max_length=64, blank=True, default="")
+    attempts = models.PositiveIntegerField(default=0)
+    # None once it has ended.
+    due_at = models.DateTimeField(null=True)
+    lease_expires_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state="PENDING", due_at__isnull=False) | ~Q(state="PENDING") & Q(due_at=None),
+                name="git_sync_proposal_pending_has_due_at",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["sync", "-created_at"], name="git_sync_proposal_newest"),
+            models.Index(fields=["due_at"], name="git_sync_proposal_due", condition=Q(due_at__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        name = f"{self.parent}/{self.resource}" if self.parent else self.resource
+        return f"{self.kind} {name}"
 
     @property
     def scope(self) -> Scope:

@@ -18,7 +18,9 @@ from connectors.operations.identifiers import (
 )
 from connectors.required_access import get_connector_requirements, require_access
 from connectors.specs.sites import describe_repository_problem
+from delegates.access.site_calls import SiteCaller, open_site_access
 from gitsync.models import GitSync, GitSyncHook
+from gitsync.proposals.passes import NO_DELEGATES
 from gitsync.tasks import request_pass
 from guards.limits import GIT_SYNCS
 from rbac.audit import record_audit_entry
@@ -36,7 +38,8 @@ _PREFIX: Final = "slp_hook_"
 _BRANCH: Final = re.compile(r"[\w][\w./+-]{0,254}\Z", re.ASCII)
 _FOLDER: Final = re.compile(r"[^\x00-\x1f\x7f\\]{0,255}\Z")
 _FIELDS: Final = (
-    "name", "connector", "repository", "branch", "folder", "service_account", "prunes", "is_enabled",
+    "name", "connector", "repository", "branch", "folder", "service_account", "prunes", "edits_branch",
+    "is_enabled",
 )  # fmt: skip
 
 
@@ -51,6 +54,7 @@ class GitSyncSpec:
     repository: str = ""
     folder: str = ""
     prunes: bool = False
+    edits_branch: str = ""
     is_enabled: bool = True
 
 
@@ -145,7 +149,7 @@ def build_audit_values(sync: GitSync) -> dict[str, Any]:
     account, connector = sync.service_account, sync.connector
     return {
         "identifier": sync.identifier,
-        **{name: getattr(sync, name) for name in ("name", "repository", "branch", "folder")},
+        **{name: getattr(sync, name) for name in ("name", "repository", "branch", "folder", "edits_branch")},
         "connector": f"{connector.scope.path}/{connector.identifier}" if connector else None,
         "service_account": f"{account.scope.path}/{account.identifier}" if account else None,
         "prunes": sync.prunes,
@@ -169,6 +173,7 @@ def _apply_spec(sync: GitSync, spec: GitSyncSpec, actor: User) -> None:
     sync.connector, sync.service_account = spec.connector, spec.service_account
     sync.repository, sync.branch, sync.folder = spec.repository.strip(), spec.branch.strip(), folder
     sync.prunes, sync.is_enabled = spec.prunes, spec.is_enabled
+    sync.edits_branch = spec.edits_branch.strip()
     if location != (sync.connector_id, sync.repository, sync.branch, sync.folder):
         # Another folder of the same commit was never applied.
         sync.applied_commit = ""
@@ -184,8 +189,9 @@ def _list_errors(scope: Scope, spec: GitSyncSpec, folder: str, actor: User) -> I
         yield {"path": "connector", "message": "Select a connector of this scope or above."}
     if repository and (problem := describe_repository_problem(repository)):
         yield {"path": "repository", "message": f"This {problem}."}
-    if not _BRANCH.match(branch) or ".." in branch or branch.endswith(("/", ".lock")):
+    if not _is_branch(branch):
         yield {"path": "branch", "message": "Enter the name of a branch, such as main."}
+    yield from _list_edit_errors(spec)
     if not _FOLDER.match(folder) or ".." in folder.split("/"):
         yield {"path": "folder", "message": "Enter a path in the repository, such as deploy/slipway."}
     # Also for an unchanged account: another repository would have its rights.
@@ -194,3 +200,19 @@ def _list_errors(scope: Scope, spec: GitSyncSpec, folder: str, actor: User) -> I
     elif not can(actor, ACT_AS, spec.service_account):
         message = f"You need the permission {ACT_AS} on this service account."
         yield {"path": "service_account", "message": message}
+
+
+def _list_edit_errors(spec: GitSyncSpec) -> Iterator[dict[str, str]]:
+    """Yield the errors of the branch that edits are committed to."""
+    branch = spec.edits_branch.strip()
+    if branch and not _is_branch(branch.removesuffix("/")):
+        message = "Enter the name of a branch, or a prefix that ends with a slash, such as slipway/."
+        yield {"path": "edits_branch", "message": message}
+    elif branch and spec.connector and not isinstance(open_site_access(spec.connector), SiteCaller):
+        yield {"path": "edits_branch", "message": NO_DELEGATES}
+
+
+def _is_branch(name: str) -> bool:
+    """Return whether git accepts a name for a branch."""
+    is_clean = not any(part in name for part in ("..", "//", "/."))
+    return bool(_BRANCH.match(name)) and is_clean and not name.endswith(("/", ".", ".lock"))

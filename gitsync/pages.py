@@ -4,7 +4,7 @@ import uuid
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -16,8 +16,9 @@ from django.views.decorators.http import require_POST, require_safe
 from gitsync import operations
 from gitsync.forms import SPEC_FIELDS, GitSyncForm, HookForm, NewGitSyncForm
 from gitsync.managed_resources import build_key
-from gitsync.models import GitSync, GitSyncHook, GitSyncResource, GitSyncRun
+from gitsync.models import GitSync, GitSyncHook, GitSyncProposal, GitSyncResource, GitSyncRun
 from gitsync.operations import DELETE, EDIT, VIEW, list_git_syncs
+from gitsync.proposals.links import build_link
 from gitsync.pushes import build_hook_address, list_setup_steps, receive_push
 from gitsync.queries import build_repository_url, hide_difference, list_resource_urls, list_viewable_kinds
 from gitsync.runs import get_last_run
@@ -71,6 +72,9 @@ def show_git_sync(request: PageRequest, pk: int) -> HttpResponse:
         "rows": [(hide_difference(row, kinds), urls.get(build_key(row), "")) for row in page.items],
         "failed_run": last if sync.state == GitSync.State.FAILED else None,
         "runs": runs[:SHOWN_RUNS],
+        "proposals": [
+            (hide_difference(row, kinds), build_link(row)) for row in _list_proposals(sync)[:SHOWN_RUNS]
+        ],
         "hook": GitSyncHook.objects.filter(sync=sync).defer("secret").first(),
         "rights": get_permissions(request.user, sync),
     }
@@ -177,6 +181,11 @@ class DeleteGitSync(GitSyncPage, DeletePage[GitSync]):
 
     def perform(self, **values: Any) -> None:
         operations.delete_git_sync(actor=self.request.user, sync=self.object)
+
+
+def _list_proposals(sync: GitSync) -> "QuerySet[GitSyncProposal]":
+    rows = GitSyncProposal.objects.filter(sync=sync).defer("before", "after")
+    return rows.select_related("sync__connector", "proposed_by").order_by("-created_at")
 
 
 def _name_rows(values: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Reads of Git syncs for pages and API."""
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from django.db.models import Model, QuerySet
 from django.urls import reverse
@@ -11,12 +11,13 @@ from cli.resources.stored import Key, get_scope_name
 from connectors.models import Connector
 from connectors.specs.sites import parse_site_spec
 from gitsync.managed_resources import build_key
-from gitsync.models import GitSync, GitSyncResource
+from gitsync.models import GitSync, GitSyncProposal, GitSyncResource
 from gitsync.operations import ACT_AS
 from pipelines.models import InputSet, Pipeline, Trigger
 from rbac.models import ServiceAccount
 from rbac.policy import Principal, filter_visible, get_permissions
 
+DifferingRow = TypeVar("DifferingRow", GitSyncResource, GitSyncProposal)
 # Permission to view the difference of a kind.
 _VIEW_PERMISSIONS: Final = {
     "Connector": "core_connector_view",
@@ -72,7 +73,7 @@ def list_viewable_kinds(sync: GitSync, reader: Principal) -> frozenset[str]:
     return frozenset(kind for kind, permission in _VIEW_PERMISSIONS.items() if permission in permissions)
 
 
-def hide_difference(row: GitSyncResource, viewable_kinds: frozenset[str]) -> GitSyncResource:
+def hide_difference(row: DifferingRow, viewable_kinds: frozenset[str]) -> DifferingRow:
     """Return a row, without its difference if the reader may not view its kind."""
     if row.kind not in viewable_kinds:
         row.difference = ""

@@ -9,6 +9,7 @@ from celery import shared_task
 from delegates import tasks as delegates
 from deployments.tasks import dispatch
 from gitsync import tasks as gitsync
+from gitsync.proposals import tasks as proposals
 from notifications import tasks as notifications
 from ops.acceptance.runs import advance_run, list_due_runs
 from ops.retention_report import record_prune
@@ -32,6 +33,7 @@ def tick(**_: Any) -> None:
     with ExitStack() as steps:
         steps.callback(continue_acceptance_runs)
         steps.callback(gitsync.tick)
+        steps.callback(proposals.tick)
         steps.callback(notifications.tick)
         steps.callback(pipelines.tick)
         steps.callback(delegates.tick)

@@ -95,6 +95,7 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     "STEADY": StatusBadge("Running", "success", "success"),
     "PROVISIONING": StatusBadge("Provisioning", "running", "running"),
     "PENDING": StatusBadge("Pending", "running", "running"),
+    "PUSHED": StatusBadge("Pushed", "success", "success"),
     "ACTIVATING": StatusBadge("Activating", "running", "running"),
     "DEACTIVATING": StatusBadge("Deactivating", "draining", "queued"),
     "STOPPING": StatusBadge("Stopping", "draining", "queued"),

@@ -23,6 +23,7 @@ from web.api.parameters import (
     PAGE_PARAMETERS,
     SHARED_PARAMETER,
 )
+from web.api.proposed_changes import ProposedChangeDocument
 from web.api.views import BaseApiView, check_version, respond_with_etag
 from web.http.problems import BadInput
 
@@ -150,7 +151,11 @@ class EnvironmentDetail(EnvironmentRoute):
         environment = self.get_environment(pk)
         return respond_with_etag(EnvironmentDocument(environment).data, environment.version)
 
-    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=EnvironmentChange, responses=EnvironmentDocument)
+    @extend_schema(
+        parameters=[IF_MATCH_PARAMETER],
+        request=EnvironmentChange,
+        responses={200: EnvironmentDocument, 202: ProposedChangeDocument},
+    )
     def put(self, request: Request, pk: int) -> Response:
         data = self.get_validated_body(EnvironmentChange)
         with transaction.atomic():
@@ -206,7 +211,9 @@ class InfrastructureDetail(EnvironmentRoute):
         return respond_with_etag(InfrastructureDocument(target).data, target.version)
 
     @extend_schema(
-        parameters=[IF_MATCH_PARAMETER], request=InfrastructureChange, responses=InfrastructureDocument
+        parameters=[IF_MATCH_PARAMETER],
+        request=InfrastructureChange,
+        responses={200: InfrastructureDocument, 202: ProposedChangeDocument},
     )
     def put(self, request: Request, pk: int, infrastructure: int) -> Response:
         data = self.get_validated_body(InfrastructureChange)

@@ -13,6 +13,7 @@ from catalog.manifests.stores import list_store_names
 from catalog.models import Manifest, Service
 from guards.limits import DESCRIPTION_CHARACTERS, PATH_CHARACTERS, SPEC_BYTES
 from web.api.parameters import FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER, LIST_PARAMETERS, SHARED_PARAMETER
+from web.api.proposed_changes import ProposedChangeDocument
 from web.api.views import BaseApiView, check_version, respond_with_etag
 
 VIEW = "core_service_view"
@@ -117,7 +118,11 @@ class ServiceDetail(BaseApiView):
         service = self.get_visible(VIEW, _load_services(), pk=pk)
         return respond_with_etag(ServiceDocument(service).data, service.version)
 
-    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=ServiceChange, responses=ServiceDocument)
+    @extend_schema(
+        parameters=[IF_MATCH_PARAMETER],
+        request=ServiceChange,
+        responses={200: ServiceDocument, 202: ProposedChangeDocument},
+    )
     def put(self, request: Request, pk: int) -> Response:
         spec = _build_spec(self.get_validated_body(ServiceChange))
         with transaction.atomic():

@@ -18,7 +18,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
 from web.http.problems import BadInput
-from web.managed_resources import require_unmanaged
+from web.managed_resources import proposes_change, require_unmanaged
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ def create_environment(*, actor: User, scope: Scope, identifier: str, spec: Envi
     return environment
 
 
+@proposes_change("environment")
 def update_environment(
     *, actor: User, environment: Environment, spec: EnvironmentSpec, version: int | None = None
 ) -> Environment:

@@ -22,7 +22,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
 from web.http.problems import BadInput
-from web.managed_resources import require_unmanaged
+from web.managed_resources import proposes_change, require_unmanaged
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ def create_infrastructure(
     return place
 
 
+@proposes_change("infrastructure")
 def update_infrastructure(
     *, actor: User, infrastructure: Infrastructure, spec: InfrastructureSpec, version: int | None = None
 ) -> Infrastructure:

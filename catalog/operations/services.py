@@ -23,7 +23,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import can, require
 from web.http.problems import BadInput
-from web.managed_resources import require_unmanaged
+from web.managed_resources import proposes_change, require_unmanaged
 
 IMAGE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}\Z"
 TAG_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z"
@@ -64,6 +64,7 @@ def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceS
     return service
 
 
+@proposes_change("service")
 def update_service(
     *, actor: User, service: Service, spec: ServiceSpec, version: int | None = None
 ) -> Service:

@@ -110,7 +110,8 @@ def record_answered_host_key(connector: Connector | None, url: str, answer: _Git
 
 SITE_SERVICE: Final = "delegate"
 """Service name of site calls in the place of an AWS service."""
-FETCH_FILES, LIST_REFS = "FetchFiles", "ListRefs"
+FETCH_FILES, LIST_REFS, PUSH_FILE = "FetchFiles", "ListRefs", "PushFile"
+FIND_COMMIT = "FindCommit"
 PING_REGISTRY, LIST_TAGS, FIND_DIGEST = "PingRegistry", "ListTags", "FindDigest"
 LIST_REPOSITORIES = "ListRepositories"
 # The largest page of AWS; a delegate's response of this size is far below its limit.
@@ -125,6 +126,8 @@ LOCAL_TIMEOUT_SECONDS: Final = 25.0
 _KINDS: Final = {
     FETCH_FILES: DelegateTask.Kind.GIT,
     LIST_REFS: DelegateTask.Kind.GIT,
+    PUSH_FILE: DelegateTask.Kind.GIT,
+    FIND_COMMIT: DelegateTask.Kind.GIT,
     PING_REGISTRY: DelegateTask.Kind.DOCKER_REGISTRY,
     LIST_TAGS: DelegateTask.Kind.DOCKER_REGISTRY,
     FIND_DIGEST: DelegateTask.Kind.DOCKER_REGISTRY,

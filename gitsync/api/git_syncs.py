@@ -1,6 +1,7 @@
 """API of Git syncs."""
 
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -9,12 +10,14 @@ from rest_framework.response import Response
 
 from connectors.models import Connector
 from gitsync import operations
-from gitsync.models import GitSync, GitSyncHook, GitSyncResource, GitSyncRun
+from gitsync.models import GitSync, GitSyncHook, GitSyncProposal, GitSyncResource, GitSyncRun
 from gitsync.operations import VIEW, GitSyncSpec, list_git_syncs
+from gitsync.proposals.recording import build_document
 from gitsync.pushes import build_hook_address
 from gitsync.queries import hide_difference, list_viewable_kinds
 from rbac.models import ServiceAccount
 from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS, PAGE_PARAMETERS
+from web.api.proposed_changes import ProposedChangeDocument
 from web.api.views import BaseApiView, check_version, respond_with_etag
 
 
@@ -33,6 +36,7 @@ class GitSyncDocument(serializers.Serializer[Any]):
     folder = serializers.CharField(help_text="Empty for the whole repository.")
     service_account = serializers.IntegerField(source="service_account_id", allow_null=True)
     prunes = serializers.BooleanField(help_text="Whether removed documents delete their resources.")
+    edits_branch = serializers.CharField(help_text="Branch that edits are committed to; empty: refused.")
     is_enabled = serializers.BooleanField()
     state = serializers.ChoiceField(choices=GitSync.State.choices)
     seen_commit = serializers.CharField(help_text="Newest commit of the branch.")
@@ -54,6 +58,13 @@ class GitSyncChange(serializers.Serializer[Any]):
     folder = serializers.CharField(max_length=255, allow_blank=True, default="")
     service_account = serializers.IntegerField(min_value=1, help_text="Changes are made with its rights.")
     prunes = serializers.BooleanField(default=False)
+    edits_branch = serializers.CharField(
+        max_length=255,
+        allow_blank=True,
+        default="",
+        help_text="Branch that edits of its resources are committed to, or a prefix that ends with a slash. "
+        "Empty: edits are refused.",
+    )
     is_enabled = serializers.BooleanField(default=True)
 
 
@@ -133,7 +144,7 @@ class GitSyncView(BaseApiView):
         """Return the fields of a body; an unknown connector or service account counts as none."""
         accounts = ServiceAccount.objects.select_related("scope", "user")
         connectors = Connector.objects.select_related("scope", "secret__scope")
-        names = ("name", "repository", "branch", "folder", "prunes", "is_enabled")
+        names = ("name", "repository", "branch", "folder", "prunes", "edits_branch", "is_enabled")
         return GitSyncSpec(
             connector=connectors.filter(pk=body["connector"]).first(),
             service_account=accounts.filter(pk=body["service_account"]).first(),
@@ -223,3 +234,24 @@ class GitSyncRunListView(GitSyncView):
     def get(self, request: Request, pk: int) -> Response:
         sync = self.get_git_sync(pk)
         return self.paginate(GitSyncRun.objects.filter(sync=sync), GitSyncRunDocument)
+
+
+class GitSyncProposalListView(GitSyncView):
+    """Edits of resources of a Git sync in Slipway, newest first."""
+
+    order = "created_at"
+
+    @extend_schema(parameters=PAGE_PARAMETERS, responses=ProposedChangeDocument(many=True))
+    def get(self, request: Request, pk: int) -> Response:
+        rows = GitSyncProposal.objects.filter(sync=self.get_git_sync(pk)).select_related("sync__connector")
+        return self.paginate(rows, lambda row: ProposedChangeDocument(build_document(row)))
+
+
+class GitSyncProposalView(GitSyncView):
+    """One edit of a resource of a Git sync in Slipway."""
+
+    @extend_schema(responses=ProposedChangeDocument)
+    def get(self, request: Request, pk: int, proposal: UUID) -> Response:
+        rows = GitSyncProposal.objects.select_related("sync__connector")
+        row = self.get_row(rows, sync=self.get_git_sync(pk), pk=proposal)
+        return Response(ProposedChangeDocument(build_document(row)).data)

@@ -14,5 +14,15 @@ urlpatterns = [
         git_syncs.GitSyncResourceListView.as_view(),
         name="api-git-sync-resources",
     ),
+    path(
+        "git-syncs/<int:pk>/proposals",
+        git_syncs.GitSyncProposalListView.as_view(),
+        name="api-git-sync-proposals",
+    ),
+    path(
+        "git-syncs/<int:pk>/proposals/<uuid:proposal>",
+        git_syncs.GitSyncProposalView.as_view(),
+        name="api-git-sync-proposal",
+    ),
     path("git-syncs/<int:pk>/runs", git_syncs.GitSyncRunListView.as_view(), name="api-git-sync-runs"),
 ]

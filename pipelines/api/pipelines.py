@@ -23,6 +23,7 @@ from pipelines.operations import pipelines
 from rbac.policy import require
 from web.api.parameters import IF_MATCH_PARAMETER, LIST_PARAMETERS, PAGE_PARAMETERS
 from web.api.parsers import GuardedJSONParser, GuardedYAMLParser, LegacyYAMLParser
+from web.api.proposed_changes import ProposedChangeDocument
 from web.api.views import BaseApiView, check_version, respond_with_etag
 from web.text_diffs import compare_texts
 
@@ -104,7 +105,7 @@ class PipelineDetail(PipelineRoute):
     @extend_schema(
         parameters=[IF_MATCH_PARAMETER],
         request={"application/json": PipelineUpdateInput, "application/yaml": OpenApiTypes.STR},
-        responses=PipelineDocument,
+        responses={200: PipelineDocument, 202: ProposedChangeDocument},
     )
     def put(self, request: Request, pk: int) -> Response:
         data = self.get_validated_body(PipelineUpdateInput)
@@ -160,7 +161,11 @@ class PipelineVersionDetail(PipelineRoute):
 class RestorePipelineVersion(PipelineRoute):
     """Restore of an older version of a pipeline."""
 
-    @extend_schema(parameters=[IF_MATCH_PARAMETER], request=None, responses=PipelineDocument)
+    @extend_schema(
+        parameters=[IF_MATCH_PARAMETER],
+        request=None,
+        responses={200: PipelineDocument, 202: ProposedChangeDocument},
+    )
     def post(self, request: Request, pk: int, number: int) -> Response:
         with transaction.atomic():
             pipeline = self.pipeline(pk, lock=True)

@@ -31,7 +31,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import Principal, require
 from web.http.problems import BadInput
-from web.managed_resources import require_unmanaged
+from web.managed_resources import proposes_change, require_unmanaged
 
 _REFERENCE_TYPES = {"core_service_access": "service", "core_environment_access": "environment"}
 
@@ -42,6 +42,7 @@ class PipelineNotRunnable(BadInput):
     code = "pipeline_not_runnable"
 
 
+@proposes_change("pipeline")
 def save_pipeline(
     *,
     actor: User,

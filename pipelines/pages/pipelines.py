@@ -20,9 +20,10 @@ from web.forms.draft_pages import leave_form, list_creatable, open_draft, report
 from web.forms.drafts import CREATE_NAME, DRAFT_PARAMETER, OpenDraft, delete_draft
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
-from web.forms.resource_pages import DeletePage, ResourcePage
+from web.forms.resource_pages import DeletePage, ResourcePage, report_proposal
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
+from web.managed_resources import ChangeProposed
 from web.text_diffs import compare_texts
 
 VIEW: Final = "core_pipeline_view"
@@ -125,6 +126,10 @@ def edit_pipeline(request: PageRequest, pk: int) -> HttpResponse:
             pipeline=pipeline,
             version=data["version"] or 0,
         )
+    except ChangeProposed as proposed:
+        delete_draft(request.user, request.GET.get(DRAFT_PARAMETER, ""))
+        report_proposal(request, proposed)
+        return redirect("pipeline", pk=pk)
     except VersionConflict:
         return _render_edit_conflict(request, pk, data["yaml"])
     except Problem as problem:
@@ -204,8 +209,13 @@ def show_history(request: PageRequest, pk: int) -> HttpResponse:
 def restore_pipeline(request: PageRequest, pk: int, number: int) -> HttpResponse:
     """Restore an earlier version of a pipeline as a new version."""
     pipeline = get_pipeline(request, pk)
-    restored = pipelines.restore_version(actor=request.user, pipeline=pipeline, number=number)
-    messages.success(request, f"Version {number} of {restored.name} restored as version {restored.version}.")
+    try:
+        restored = pipelines.restore_version(actor=request.user, pipeline=pipeline, number=number)
+    except ChangeProposed as proposed:
+        report_proposal(request, proposed)
+    else:
+        done = f"Version {number} of {restored.name} restored as version {restored.version}."
+        messages.success(request, done)
     return redirect("pipeline-history", pk=pk)
 
 

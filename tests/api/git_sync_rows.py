@@ -68,5 +68,10 @@ GIT_SYNCS: dict[str, Row] = {
         use_key_of("git_sync"),
     ),
     "api-git-sync-resources": allow_get(Needs("core_gitsync_view"), use_key_of("git_sync")),
+    "api-git-sync-proposals": allow_get(Needs("core_gitsync_view"), use_key_of("git_sync")),
+    "api-git-sync-proposal": allow_get(
+        Needs("core_gitsync_view"),
+        lambda world: {"pk": world.git_sync.pk, "proposal": world.git_sync.proposals.get().pk},
+    ),
     "api-git-sync-runs": allow_get(Needs("core_gitsync_view"), use_key_of("git_sync")),
 }

@@ -10,7 +10,7 @@ from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Se
 from delegates.models import Delegate, DelegateToken
 from deployments.execution import operations
 from deployments.models import Approval, Execution, FreezeWindow
-from gitsync.models import GitSync, GitSyncHook, GitSyncResource, GitSyncRun
+from gitsync.models import GitSync, GitSyncHook, GitSyncProposal, GitSyncResource, GitSyncRun
 from notifications.models import Notification, NotificationRule
 from pipelines.models import InputSet, Pipeline, PipelineVersion, Trigger, TriggerFiring
 from policies.models import PolicyRule
@@ -234,7 +234,7 @@ def create_policy_rule(scope: Scope) -> PolicyRule:
 
 
 def create_git_sync_rows(account: ServiceAccount) -> GitSync:
-    """A disabled sync whose connector was deleted, with one resource, and a run that was refused."""
+    """A disabled sync whose connector was deleted, with one resource, and a run and an edit that failed."""
     sync = GitSync.objects.create(
         scope=account.scope,
         identifier="folder",
@@ -258,6 +258,19 @@ def create_git_sync_rows(account: ServiceAccount) -> GitSync:
     )
     GitSyncHook.objects.create(sync=sync, secret=planted("secret-of-a-git-sync"))
     now = timezone.now()
+    GitSyncProposal.objects.create(
+        sync=sync,
+        kind="Service",
+        place=account.scope.path.removeprefix("account/"),
+        resource="from_git",
+        path=f"{CANARY}.yaml",
+        branch=CANARY,
+        difference=f"-name: {CANARY}",
+        created_at=now,
+        state=GitSyncProposal.State.FAILED,
+        reason=CANARY,
+        ended_at=now,
+    )
     fault = {"file": f"{CANARY}.yaml", "line": 1, "column": 1, "message": CANARY}
     GitSyncRun.objects.create(
         sync=sync,

@@ -17,6 +17,7 @@ from rbac.permissions import SHARED_VIEW_PERMISSIONS
 from rbac.policy import NotVisible, filter_visible, list_member_scopes
 from web.api.idempotency import answer_once, parse_idempotency_key, takes_idempotency_key
 from web.api.parameters import parse_boolean
+from web.api.proposed_changes import respond_with_proposal
 from web.api.rate_limits import (
     RATE_LIMIT_MESSAGE,
     WINDOW_SECONDS,
@@ -28,6 +29,7 @@ from web.api.request_bodies import drop_unchanged, is_bodiless, validate_body, v
 from web.forms.pages import get_visible
 from web.http.pagination import CursorPagination, paginate_items
 from web.http.problems import BadInput, ScopeNotFound, VersionConflict
+from web.managed_resources import ChangeProposed
 
 Thing = TypeVar("Thing", bound=Model)
 
@@ -47,6 +49,12 @@ class BaseApiView(APIView):
         finished = super().finalize_response(request, response, *args, **kwargs)
         add_rate_limit_headers(request, finished)
         return finished
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Return the answer to an error; that to a proposed change is 202, and is stored here."""
+        return (
+            respond_with_proposal(exc) if isinstance(exc, ChangeProposed) else super().handle_exception(exc)
+        )
 
     def throttled(self, request: Request, wait: float) -> NoReturn:
         raise Throttled(

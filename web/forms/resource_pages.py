@@ -20,7 +20,7 @@ from web.forms.page_forms import ConfirmForm, PageForm, get_posted_data
 from web.forms.pages import PageRequest, require_sign_in
 from web.forms.resource_forms import RenameForm
 from web.http.problems import Problem, VersionConflict
-from web.managed_resources import find_management
+from web.managed_resources import ChangeProposed, find_management
 from web.text_diffs import TextDiff, diff_values
 
 Row = TypeVar("Row")
@@ -47,6 +47,13 @@ class Obstacle(NamedTuple):
     text: str
     label: str = ""
     url: str = ""
+
+
+def report_proposal(request: HttpRequest, proposed: ChangeProposed) -> None:
+    """Store a proposed change, and leave a message about it."""
+    facts, manager = proposed.store(), proposed.management.manager
+    where = f"{facts['file']} of the branch {facts['branch']}"
+    messages.success(request, f"The change is committed to {where}. Its state is on the page of {manager}.")
 
 
 class ResourcePage(View, Generic[Row]):
@@ -304,6 +311,10 @@ class FormPage(DraftPage, ResourcePage[Row]):
             return self.render_form(form)
         try:
             saved = self.save(form)
+        except ChangeProposed as proposed:
+            self.delete_draft()
+            report_proposal(request, proposed)
+            return redirect(self.get_breadcrumbs()[-1].url)
         except VersionConflict as problem:
             return self.render_conflict(form, problem)
         except (Problem, ValidationError) as problem:

@@ -1,4 +1,4 @@
-"""Git executor: files of one commit, or refs, with a cache of repositories by commit."""
+"""Git executor: files of one commit, refs, or a push, with a cache of repositories by commit."""
 
 import contextlib
 import fcntl
@@ -22,6 +22,7 @@ from delegates.agent.executors.git_client import (
     GitStopped,
     resolve_git_location,
 )
+from delegates.agent.executors.git_push import FilePush, FilePusher
 from delegates.agent.executors.task_results import (
     ExecutorContext,
     TaskResult,
@@ -144,7 +145,8 @@ _UNREACHABLE_PHRASES = (
 def run_git(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Fetch the files of a task, or with `refs` list branches and tags; over SSH also the server's key.
 
-    With `suffixes`, only files whose names end with one of them are read.
+    With `suffixes`, only files whose names end with one of them are read. With `push`, one changed file is
+    committed and pushed instead; with `find`, a commit of the branch `ref` is searched by its message.
 
     Raises `KeyError`, `ValueError`, `AddressRefused`, `HostNotResolved`.
     """
@@ -165,6 +167,10 @@ def run_git(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
         try:
             if params.get("refs"):
                 result = repository.list_refs()
+            elif "push" in params:
+                result = FilePusher(repository.folder, git, location.url).push(FilePush(**params["push"]))
+            elif "find" in params:
+                result = FilePusher(repository.folder, git, location.url).find(ref, str(params["find"]))
             else:
                 result = repository.fetch(ref, [str(path) for path in params.get("paths") or ()])
         except FileNotFoundError:

@@ -1,0 +1,1 @@
+"""Edits of managed resources in Slipway that become commits of a branch."""

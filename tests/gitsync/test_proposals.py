@@ -1,0 +1,248 @@
+"""Edits of managed resources that become commits of a branch, pushed to a real Git server."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from rest_framework.test import APIClient
+
+from catalog.models import Infrastructure, Service
+from gitsync.models import GitSync, GitSyncProposal
+from gitsync.proposals import passes
+from pipelines.models import Pipeline
+from rbac.models import AuditEntry, User
+from tests.fixtures.git import GitServer
+from tests.gitsync.conftest import ENVIRONMENT, PIPELINE, SERVICE, RunPass
+from web.clock import get_database_time
+
+Browse = Callable[[User], Client]
+Call = Callable[[User], APIClient]
+pytestmark = pytest.mark.django_db
+WEB = "slipway/services/web.yml"
+COMMENTED = SERVICE.replace("  name: Web\n", "  # Shown in lists.\n  name: Web  # short\n")
+
+
+@pytest.fixture
+def client(run_pass: RunPass, git_sync: GitSync, git_server: GitServer, admin: User, call: Call) -> APIClient:
+    """A client of the API, after a sync that commits edits to the branch it follows."""
+    git_server.git("-C", str(git_server.bare), "config", "http.receivepack", "true")
+    GitSync.objects.update(edits_branch="main")
+    run_pass()
+    return call(admin)
+
+
+def change_service(client: APIClient, **values: Any) -> Any:
+    address = f"/api/v1/services/{Service.objects.get().pk}"
+    return client.put(address, client.get(address).json() | values, format="json")
+
+
+def push() -> GitSyncProposal:
+    """Make a pass over the newest proposal, as a worker makes it."""
+    proposal = GitSyncProposal.objects.latest("created_at")
+    now = max(get_database_time(), proposal.due_at or proposal.created_at)
+    passes.advance_proposal(str(proposal.pk), now)
+    proposal.refresh_from_db()
+    return proposal
+
+
+def read(git_server: GitServer, branch: str, path: str) -> str:
+    return git_server.git("-C", str(git_server.bare), "show", f"{branch}:{path}")
+
+
+def test_an_edit_becomes_a_commit_of_the_followed_branch_and_the_sync_applies_it(
+    client: APIClient, run_pass: RunPass, git_server: GitServer, admin: User
+) -> None:
+    git_server.commit({WEB: f"# Ours\n{COMMENTED}---\n{SERVICE.replace('web', 'more')}"})
+    run_pass()
+    service = Service.objects.get(identifier="web")
+    address = f"/api/v1/services/{service.pk}"
+
+    answer = client.put(address, client.get(address).json() | {"name": "Site"}, format="json")
+
+    assert answer.status_code == 202
+    assert answer.json()["state"] == "PENDING"
+    assert (answer.json()["branch"], answer.json()["file"]) == ("main", WEB)
+    service.refresh_from_db()
+    assert (service.name, service.version) == ("Web", 1)
+    proposal = push()
+    assert (proposal.state, proposal.reason) == ("PUSHED", "")
+    expected = COMMENTED.replace("name: Web ", "name: Site ")
+    assert read(git_server, "main", WEB) == f"# Ours\n{expected}---\n{SERVICE.replace('web', 'more')}".strip()
+    log = git_server.git("-C", str(git_server.bare), "log", "-1", "--format=%H %an %cn%n%B", "main")
+    assert log.startswith(f"{proposal.commit} {admin.username} Slipway\nUpdate Service web\n")
+    assert f"Slipway-Change: {proposal.pk}" in log
+    sync = run_pass()
+    assert (sync.state, sync.runs.latest("pk").cause) == ("SYNCED", "PUSH")
+    service.refresh_from_db()
+    assert service.name == "Site"
+    entry = AuditEntry.objects.get(action="gitsync.propose")
+    assert (entry.actor, entry.after["file"] if entry.after else "") == (admin, WEB)
+
+
+def test_a_prefix_gives_each_edit_a_branch_of_its_own(
+    client: APIClient, git_server: GitServer, admin: User, browse: Browse
+) -> None:
+    GitSync.objects.update(edits_branch="slipway/")
+    main = git_server.git("-C", str(git_server.bare), "rev-parse", "main")
+    assert change_service(client, name="Site").status_code == 202
+    proposal = push()
+    assert (proposal.state, proposal.branch.startswith("slipway/service-web-")) == ("PUSHED", True)
+    assert "name: Site" in read(git_server, proposal.branch, WEB)
+    assert git_server.git("-C", str(git_server.bare), "rev-parse", "main") == main
+    assert GitSync.objects.get().cause == "POLL"
+
+    page = browse(admin).get(f"/git-syncs/{proposal.sync_id}/").content.decode()
+    assert proposal.branch in page
+    assert proposal.commit[:12] in page
+    assert '<span class="line">+name: Site</span>' in page
+    document = client.get(f"/api/v1/git-syncs/{proposal.sync_id}/proposals/{proposal.pk}").json()
+    assert (document["state"], document["commit"]) == ("PUSHED", proposal.commit)
+
+
+def test_forms_commit_an_infrastructure_and_a_pipeline(
+    client: APIClient, run_pass: RunPass, git_server: GitServer, admin: User, browse: Browse
+) -> None:
+    pages, place = browse(admin), Infrastructure.objects.get()
+    address = f"/environments/{place.environment_id}/infrastructures/{place.pk}/edit/"
+    page = pages.get(address)
+    assert "Commit change" in page.content.decode()
+    assert "Edits are committed to main" in page.content.decode()
+    form = page.context["form"]
+    values = {name: form[name].value() for name in form.fields if form[name].value() is not None}
+    answer = pages.post(address, values | {"name": "Other"}, follow=True)
+    assert (
+        "The change is committed to slipway/environments.yaml of the branch main" in answer.content.decode()
+    )
+    assert push().state == "PUSHED"
+    text = read(git_server, "main", "slipway/environments.yaml")
+    first, _, second = ENVIRONMENT.partition("---")
+    assert text.startswith(f"{first}---")
+    assert "name: Other" in text.partition("---")[2]
+    assert second not in text
+
+    pipeline = Pipeline.objects.get()
+    values = {"yaml": pipeline.yaml.replace("10m", "20m"), "version": pipeline.version}
+    pages.post(f"/pipelines/{pipeline.pk}/edit/", values)
+    assert push().state == "PUSHED"
+    released = git_server.git("-C", str(git_server.bare), "show", "main:slipway/release.yaml")
+    assert released == PIPELINE.replace("10m", "20m").strip()
+    pipeline.refresh_from_db()
+    assert pipeline.version == 1
+    assert run_pass().state == "SYNCED"
+    pipeline.refresh_from_db()
+    assert "20m" in pipeline.yaml
+
+
+def test_an_edit_of_a_document_that_changed_since_is_refused_with_the_difference(
+    client: APIClient, git_server: GitServer
+) -> None:
+    assert change_service(client, name="Site").status_code == 202
+    git_server.commit({WEB: SERVICE.replace("Web", "Theirs")})
+    proposal = push()
+    assert (proposal.state, proposal.commit) == ("FAILED", "")
+    assert "Service web was changed in slipway/services/web.yml" in proposal.reason
+    assert "-name: Web\n+name: Theirs" in proposal.difference
+    assert "Theirs" in read(git_server, "main", WEB)
+
+
+def test_a_push_that_came_first_is_no_fault_if_it_changed_something_else(
+    client: APIClient, git_server: GitServer
+) -> None:
+    assert change_service(client, name="Site").status_code == 202
+    theirs = git_server.commit({"README.md": "Theirs"}, branch="theirs")
+    hook = git_server.bare / "hooks" / "pre-receive"
+    move = f"env -u GIT_QUARANTINE_PATH git update-ref refs/heads/main {theirs}"
+    hook.write_text(f"#!/bin/sh\n[ -e moved ] && exit 0\ntouch moved\n{move}\n")
+    hook.chmod(0o755)
+
+    assert push().state == "PENDING"
+
+    assert read(git_server, "main", WEB) == SERVICE.strip()
+    proposal = push()
+    assert (proposal.state, proposal.attempts) == ("PUSHED", 2)
+    assert "name: Site" in read(git_server, "main", WEB)
+    assert read(git_server, "main", "README.md") == "Theirs"
+
+
+class Died(BaseException):
+    """The end of a worker."""
+
+
+def test_a_worker_that_dies_after_the_push_makes_no_second_commit(
+    client: APIClient, git_server: GitServer
+) -> None:
+    assert change_service(client, name="Site").status_code == 202
+
+    def die(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith('UPDATE "gitsync_gitsyncproposal"') and "PUSHED" in params:
+            raise Died
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(die), pytest.raises(Died):
+        push()
+    pushed = git_server.git("-C", str(git_server.bare), "rev-parse", "main")
+    git_server.git("fetch", "-q", str(git_server.bare), "main")
+    git_server.git("reset", "-q", "--hard", "FETCH_HEAD")
+    git_server.commit({WEB: SERVICE.replace("Web", "Later")})
+    GitSyncProposal.objects.update(lease_expires_at=None)
+
+    proposal = push()
+
+    assert (proposal.state, proposal.commit) == ("PUSHED", pushed)
+    count = git_server.git("-C", str(git_server.bare), "rev-list", "--count", "--grep=Slipway-Change", "main")
+    assert count == "1"
+
+
+def test_the_words_of_a_server_that_refuses_are_the_reason(client: APIClient, git_server: GitServer) -> None:
+    hook = git_server.bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho 'GH006: Protected branch update failed' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    assert change_service(client, name="Site").status_code == 202
+    proposal = push()
+    assert proposal.state == "FAILED"
+    assert "GH006: Protected branch update failed" in proposal.reason
+    assert "pre-receive hook declined" in proposal.reason
+    hook.unlink()
+    git_server.git("-C", str(git_server.bare), "config", "http.receivepack", "false")
+    assert change_service(client, name="Site").status_code == 202
+    assert "403" in push().reason
+
+
+def test_who_may_not_edit_the_resource_proposes_nothing(
+    client: APIClient, viewer: User, call: Call, git_sync: GitSync
+) -> None:
+    assert change_service(call(viewer), name="Site").status_code == 403
+    assert client.delete(f"/api/v1/services/{Service.objects.get().pk}").json()["code"] == "managed_elsewhere"
+    assert not GitSyncProposal.objects.exists()
+
+
+def test_a_connector_with_delegates_cannot_push(client: APIClient, git_sync: GitSync) -> None:
+    assert change_service(client, name="Site").status_code == 202
+    connector = git_sync.connector
+    assert connector is not None
+    connector.spec |= {"connect_through": "Delegate", "delegate_selectors": ["net"]}
+    connector.save(update_fields=["spec"])
+    assert push().reason == passes.NO_DELEGATES
+    rows = {"connector": connector.pk, "service_account": git_sync.service_account_id}
+    body = {"name": "Demo", "branch": "main", "folder": "slipway", "edits_branch": "main", **rows}
+    answer = client.put(f"/api/v1/git-syncs/{git_sync.pk}", body, format="json")
+    assert answer.json()["errors"] == [{"path": "edits_branch", "message": passes.NO_DELEGATES}]
+
+
+@pytest.mark.parametrize("branch", ["a..b", "/", "x//", "a b", "-x", "x.lock/"])
+def test_the_branch_of_edits_has_a_name_that_git_accepts(
+    client: APIClient, git_sync: GitSync, branch: str
+) -> None:
+    rows = {"connector": git_sync.connector_id, "service_account": git_sync.service_account_id}
+    body = {"name": "Demo", "branch": "main", "folder": "slipway", "edits_branch": branch, **rows}
+    answer = client.put(f"/api/v1/git-syncs/{git_sync.pk}", body, format="json")
+    assert [error["path"] for error in answer.json()["errors"]] == ["edits_branch"]
+
+
+def test_a_change_that_a_save_refuses_is_no_proposal(client: APIClient) -> None:
+    assert change_service(client, name="").status_code == 400
+    assert change_service(client, artifact={"image": "-", "tag": "1"}).status_code == 400
+    assert change_service(client).status_code == 400
+    assert not GitSyncProposal.objects.exists()
