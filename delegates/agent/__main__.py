@@ -1,5 +1,6 @@
 """Entry point of the agent: start, loops, signals, drain (`python -m delegates.agent`)."""
 
+import argparse
 import contextlib
 import ctypes
 import logging
@@ -8,11 +9,12 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import NoReturn
 
 from delegates.agent import VERSION
-from delegates.agent.agent import DRAIN_SECONDS, Agent, NotRegistered, log
+from delegates.agent.agent import Agent, NotRegistered, log
 from delegates.agent.configuration_scripts import TOOLS_FOLDER, run_configuration_scripts
 from delegates.agent.health_server import start_health_server
 from delegates.agent.heartbeats import build_heartbeat, log_performance, send_heartbeats
@@ -34,6 +36,8 @@ from guards.environment_secrets import list_export_secrets
 from guards.tracing import start_tracing, stop_tracing
 
 FINAL_UPLOAD_SECONDS = 10.0
+# Time between the last upload and the moment in which the platform kills the agent.
+_SIGN_OFF_SECONDS = 3.0
 
 
 def install_signal_handlers(agent: Agent) -> None:
@@ -58,7 +62,8 @@ def drain_and_deregister(agent: Agent) -> None:
     with contextlib.suppress(NotRegistered, ManagerUnreachable, RequestRefused):
         # At once instead of with the next heartbeat: until then the manager may offer more tasks.
         agent.apply_heartbeat_response(agent.post_with_session("/agent/v1/heartbeat", build_heartbeat(agent)))
-    deadline = time.monotonic() + DRAIN_SECONDS
+    drain_seconds = agent.settings.stop_seconds - FINAL_UPLOAD_SECONDS - _SIGN_OFF_SECONDS
+    deadline = time.monotonic() + drain_seconds
     while not agent.work.idle.wait(0.2):
         if agent.ended.is_set() or time.monotonic() > deadline:
             log.warning("Stopping with %d unfinished tasks", len(agent.work.list_running()))
@@ -147,8 +152,21 @@ def _stay_registered(agent: Agent) -> None:
         agent.draining.wait(wait)
 
 
+_DESCRIPTION = """The program of a delegate: it connects to Slipway, fetches tasks and runs them until a
+signal ends it. Environment variables hold its settings; the documentation of Slipway lists them, and the page
+of a new delegate shows the values."""
+
+
+def parse_arguments(arguments: Sequence[str]) -> None:
+    """Answer `--version` and `--help`, and refuse all other arguments. Raises `SystemExit`."""
+    parser = argparse.ArgumentParser("slipway-delegate", description=_DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"slipway-delegate {VERSION}")
+    parser.parse_args(arguments)
+
+
 def run() -> NoReturn:
     """Run the program `slipway-delegate`."""
+    parse_arguments(sys.argv[1:])
     code = main()
     stop_tracing()
     logging.shutdown()

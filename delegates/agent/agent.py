@@ -88,7 +88,6 @@ def _compute_percent(part: float, whole: float) -> float:
     return round(min(100.0, max(0.0, 100 * part / whole)), 1) if whole > 0 else 0.0
 
 
-DRAIN_SECONDS = 600.0
 log = logging.getLogger("slipway.delegate")
 
 

@@ -47,6 +47,7 @@ class AgentSettings:
     ca_bundle: Path | None = None
     spool_bytes: int = SPOOL_BYTES
     log_style: LineStyle = "json"
+    stop_seconds: int = 600
 
 
 def read_environment(environ: Mapping[str, str]) -> AgentSettings:
@@ -76,6 +77,7 @@ def read_environment(environ: Mapping[str, str]) -> AgentSettings:
         )
         * _MIB,
         log_style=_parse_log_style(environ),
+        stop_seconds=_parse_integer(environ, "SLIPWAY_DELEGATE_STOP_SECONDS", 600, least=20, most=86_400),
     )
 
 

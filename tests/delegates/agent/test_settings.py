@@ -22,6 +22,13 @@ LEGACY = {
 }
 
 
+def test_the_time_to_stop_is_a_setting() -> None:
+    assert read_environment(V3).stop_seconds == 600
+    assert read_environment(V3 | {"SLIPWAY_DELEGATE_STOP_SECONDS": "120"}).stop_seconds == 120
+    with pytest.raises(InvalidEnvironment, match="SLIPWAY_DELEGATE_STOP_SECONDS"):
+        read_environment(V3 | {"SLIPWAY_DELEGATE_STOP_SECONDS": "5"})
+
+
 def test_three_variables_are_enough() -> None:
     settings = read_environment(V3)
     assert (settings.name, settings.tags, settings.flavour) == ("harness-delegate", (), "v3")
