@@ -27,6 +27,7 @@ urlpatterns = [
         name="connector-test",
     ),
     path("delegates/new/", installation.NewDelegate.as_view(), name="delegate-new"),
+    path("delegates/new/name/", installation.check_name, name="check-delegate-name"),
     path("delegates/<int:pk>/delays/", delegates.show_delegate_delays, name="delegate-delays"),
     path("delegates/<int:pk>/install/", installation.show_installation, name="install-delegate"),
     path("delegates/<int:pk>/install/download/", installation.download_spec, name="download-delegate"),

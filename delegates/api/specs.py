@@ -122,6 +122,11 @@ class SpecInput(serializers.Serializer[Any]):
     cpu = serializers.IntegerField(required=False, min_value=0, help_text="CPU units; 1024 are one vCPU.")
     memory_mib = serializers.IntegerField(required=False, min_value=0)
     desired_count = serializers.IntegerField(required=False)
+    stop_seconds = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        help_text="Seconds from SIGTERM to SIGKILL, for the platform and the agent.",
+    )
     own_names = serializers.BooleanField(
         default=False,
         help_text="Names service and family after the delegate, for several delegates in one cluster.",

@@ -6,9 +6,9 @@ from dataclasses import fields
 from typing import Any, ClassVar
 
 from django import forms
+from django.urls import reverse_lazy
 
 from aws.regions import list_regions
-from delegates.install.specs import SECRET_NAME
 from delegates.install.wizard import SIZES, WizardAnswers
 from delegates.models import DelegateConfiguration, DelegateToken
 from delegates.queries.delegates import list_usable_tokens
@@ -26,9 +26,9 @@ TARGET_CHOICES = (
 )
 FLAVOUR_CHOICES = (("v3", "v3, recommended"), ("legacy", "Legacy, with the older variable names"))
 SECRET_CHOICES = (
-    ("PLAINTEXT", "Plain text in the task definition"),
     ("CREATE", "New Secrets Manager secret"),
     ("EXISTING", "Existing Secrets Manager secret"),
+    ("PLAINTEXT", "Plain text in the task definition"),
 )
 MODE_CHOICES = (("", "bridge"), ("awsvpc", "awsvpc"))
 SCHEME_CHOICES = (("http", "http"), ("https", "https"))
@@ -72,7 +72,20 @@ class NewDelegateForm(ScopedForm):
 
     in_scope = ScopeField(help_text="Tasks in this scope and below can use the delegate.")
     name = forms.CharField(
-        max_length=128, help_text="Delegates with the same name are instances of one delegate."
+        max_length=128,
+        help_text="Delegates with the same name are instances of one delegate.",
+        # Checked while it is typed, by the rule that creates it.
+        widget=forms.TextInput(
+            attrs={
+                "class": "input",
+                "autocapitalize": "none",
+                "hx-get": reverse_lazy("check-delegate-name"),
+                "hx-trigger": "input changed delay:300ms",
+                "hx-include": "closest form",
+                "hx-params": "name,in_scope",
+                "hx-target": "#name-check",
+            }
+        ),
     )
     tags = WordListField(
         label="Tags",
@@ -115,7 +128,8 @@ class NewDelegateForm(ScopedForm):
     )
     secret_kind = build_choice_field("Token storage", SECRET_CHOICES)
     secret_name = build_monospace_field(
-        label="Name of the new secret", initial=SECRET_NAME, help_text="For a new secret."
+        label="Name of the new secret",
+        help_text="Empty for slipway/delegates/ with the name of the delegate.",
     )
     secret_arn = build_monospace_field(
         label="ARN of the secret", help_text="For an existing secret; its value is only the token."

@@ -10,7 +10,7 @@ import yaml
 from delegates.install import documents
 from delegates.install.documents import build_service_definition, list_environment_variables
 from delegates.install.plan import SpecPlan, build_ecs_name
-from delegates.install.specs import CommandGroup, ShellCommand
+from delegates.install.specs import FARGATE_STOP_SECONDS, CommandGroup, ShellCommand
 
 TOKEN_FILE: Final = "delegate-token.txt"  # noqa: S105
 _SUBNETS = "Subnets[*].[SubnetId,VpcId,AvailabilityZone,CidrBlock]"
@@ -226,8 +226,6 @@ def _list_diagnose_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
 
 
 COMPOSE_FILE: Final = "compose.yaml"
-# Time that Docker gives a delegate to finish before it kills it.
-STOP_SECONDS: Final = 120
 DEFAULT_CPU, DEFAULT_MEMORY = 1024, 2048
 
 
@@ -244,7 +242,7 @@ def build_run_command(plan: SpecPlan) -> str:
     """
     name = build_container_name(plan)
     words = ["docker", "run", "--detach", "--name", name, "--hostname", plan.hostname]
-    words += ["--restart", "unless-stopped", "--stop-timeout", str(STOP_SECONDS)]
+    words += ["--restart", "unless-stopped", "--stop-timeout", str(get_stop_seconds(plan))]
     words += ["--cpus", f"{_get_cpus(plan):g}", "--memory", f"{_get_memory(plan)}m"]
     for mount in _list_mounts(plan):
         words += ["--volume", mount]
@@ -276,7 +274,7 @@ def render_compose_file(plan: SpecPlan) -> str:
         "container_name": build_container_name(plan),
         "hostname": plan.hostname,
         "restart": "unless-stopped",
-        "stop_grace_period": f"{STOP_SECONDS}s",
+        "stop_grace_period": f"{get_stop_seconds(plan)}s",
         "cpus": f"{_get_cpus(plan):g}",
         "mem_limit": f"{_get_memory(plan)}m",
         # Compose would substitute variables at a single dollar sign.
@@ -286,6 +284,11 @@ def render_compose_file(plan: SpecPlan) -> str:
         service["volumes"] = mounts
     key = re.sub(r"[^a-z0-9_-]", "-", build_container_name(plan).lower())
     return yaml.safe_dump({"services": {key: service}}, sort_keys=False, width=10_000)
+
+
+def get_stop_seconds(plan: SpecPlan) -> int:
+    """Return the time that a platform gives a delegate to finish before it kills it."""
+    return plan.request.stop_seconds or FARGATE_STOP_SECONDS
 
 
 def _get_cpus(plan: SpecPlan) -> float:

@@ -51,6 +51,8 @@ def list_environment_variables(plan: SpecPlan) -> list[Variable]:
         listed += _list_proxy_variables(plan.request.proxy, is_on_ecs=plan.request.kind == "ECS")
     if plan.request.ca:
         listed.append(("SLIPWAY_CA_BUNDLE", plan.request.ca.path))
+    if plan.request.stop_seconds:
+        listed.append(("SLIPWAY_DELEGATE_STOP_SECONDS", str(plan.request.stop_seconds)))
     return listed
 
 
@@ -192,6 +194,8 @@ def _build_common_container(plan: SpecPlan) -> Document:
             "awslogs-stream-prefix": STREAM_PREFIX,
         }
         both["logConfiguration"] = {"logDriver": "awslogs", "options": options}
+    if plan.request.stop_seconds:
+        both["stopTimeout"] = plan.request.stop_seconds
     if ca := _build_ca_mount(plan):
         mount = {"sourceVolume": CA_VOLUME, "containerPath": ca.path, "readOnly": True}
         both["mountPoints"] = [mount]

@@ -63,6 +63,7 @@ SecretKind = Literal["PLAINTEXT", "EXISTING", "CREATE"]
 EXECUTION_ROLE: Final = "ecsTaskExecutionRole"
 SECRET_NAME: Final = "harness/delegate-token"  # noqa: S105
 MAX_SUBNETS, MAX_GROUPS = 16, 5
+LEAST_STOP_SECONDS, FARGATE_STOP_SECONDS, MOST_STOP_SECONDS = 20, 120, 3600
 _AWS_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z")
 _ROLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+=,.@-]{0,63}\Z")
 _LOG_GROUP = re.compile(r"[A-Za-z0-9_/.#][A-Za-z0-9_/.#-]{0,511}\Z")
@@ -78,6 +79,24 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}\Z")
 _PATH = re.compile(r"/[A-Za-z0-9._/-]{0,1000}\Z")
 # Characters that would end the value of a proxy setting.
 _PROXY_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}\Z")
+
+
+_NEW_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\Z")
+
+
+def find_new_name_problem(name: str) -> str:
+    """Return why a new delegate cannot have a name, or an empty text; older delegates may have any name.
+
+    Services, roles, secrets, pods and hosts are called after it, so it has to suit all of them.
+    """
+    if _NEW_NAME.match(name):
+        return ""
+    return "Use up to 63 letters, digits and hyphens; begin and end with a letter or digit."
+
+
+def build_secret_name(name: str) -> str:
+    """Return the name of the secret with the token of one delegate."""
+    return f"slipway/delegates/{name}"
 
 
 @dataclass(frozen=True)
@@ -153,6 +172,8 @@ class SpecRequest:
     cpu: int = 0
     memory_mib: int = 0
     desired_count: int = 1
+    # Time from SIGTERM to SIGKILL, which the agent gets too; 0 leaves both at their defaults.
+    stop_seconds: int = 0
     # Whether tasks pull the image from a copy in the registry of their account.
     mirrors_image: bool = False
     # Whether service and family are called after the delegate: the documented names serve one of a cluster.
@@ -189,6 +210,7 @@ def validate_request(request: SpecRequest) -> None:
 def list_request_faults(request: SpecRequest) -> Iterator[InputProblem]:
     """Return the problems of a request, each with its path."""
     yield from _find_choice_faults(request)
+    yield from _find_stop_fault(request)
     yield from _find_text_faults(request)
     if request.kind == "ECS":
         yield from _find_aws_faults(request)
@@ -217,6 +239,12 @@ def _find_choice_faults(request: SpecRequest) -> Iterator[InputProblem]:
         yield _build_fault("memory_mib", "is out of range", "use 512 to 122880 MiB")
     if request.cpu and not 128 <= request.cpu <= 16_384:
         yield _build_fault("cpu", "is out of range", "use 128 to 16384 CPU units; 1024 are one vCPU")
+
+
+def _find_stop_fault(request: SpecRequest) -> Iterator[InputProblem]:
+    most = FARGATE_STOP_SECONDS if request.is_fargate else MOST_STOP_SECONDS
+    if request.stop_seconds and not LEAST_STOP_SECONDS <= request.stop_seconds <= most:
+        yield _build_fault("stop_seconds", "is out of range", f"use {LEAST_STOP_SECONDS} to {most}")
 
 
 def _find_text_faults(request: SpecRequest) -> Iterator[InputProblem]:

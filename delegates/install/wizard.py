@@ -7,6 +7,7 @@ from typing import Any, Final
 from delegates.install import CaBundle, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
 from delegates.install.images import parse_image
 from delegates.install.plan import DOCUMENTED_NAMES
+from delegates.install.specs import FARGATE_STOP_SECONDS, build_secret_name
 from delegates.models import Delegate
 
 OWN_USE_NOTE: Final = (
@@ -116,6 +117,10 @@ class WizardAnswers:
         }
         return cls(**values)
 
+    def with_own_secret(self, name: str) -> "WizardAnswers":
+        """Return these answers with a name for the new secret of a delegate, if they have none."""
+        return self if self.secret_name else replace(self, secret_name=build_secret_name(name))
+
     @property
     def kind(self) -> str:
         """Return the kind of delegate for the chosen target."""
@@ -146,6 +151,7 @@ class WizardAnswers:
             cpu=picked.instance_cpu if picked else 0,
             memory_mib=picked.instance_memory_mib if picked else 0,
             desired_count=picked.instances if picked else 1,
+            stop_seconds=FARGATE_STOP_SECONDS,
             own_names=name not in DOCUMENTED_NAMES,
         )
 

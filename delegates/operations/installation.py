@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from connectors.operations.identifiers import validate_name
 from delegates.install import DelegateSpecFiles, InvalidSpec, SpecRequest, write_spec
+from delegates.install.specs import find_new_name_problem
 from delegates.install.wizard import SIZES, WizardAnswers, get_question_name
 from delegates.live import publish_delegates_changed
 from delegates.models import Delegate, DelegateConfiguration, DelegateToken
@@ -40,6 +41,9 @@ def create_delegate(
     require(actor, INSTALL_PERMISSION, scope)
     chosen = configuration or DelegateConfiguration.objects.get(is_primary=True)
     _check_choices(actor, scope, size, chosen, token)
+    if problem := find_new_name_problem(validate_name(name)):
+        raise _build_refusal("name", problem)
+    answers = answers.with_own_secret(validate_name(name))
     waits = chosen.requires_approval
     delegate = Delegate(
         scope=scope,
@@ -66,9 +70,26 @@ def create_delegate(
             )
             publish_delegates_changed(delegate.pk)
     except IntegrityError as exc:
-        message = f"A delegate {delegate.name} already exists in this scope. Choose another name."
+        message = _describe_taken_name(delegate.name)
         raise Conflict(message, errors=[{"path": "name", "message": message}]) from exc
     return delegate
+
+
+def find_name_refusal(*, actor: User, scope: Scope | None, name: str) -> str:
+    """Return why a new delegate of a scope cannot have a name, as `create_delegate` would; empty if it can.
+
+    The names of a scope are compared only for actors who may create delegates there.
+    """
+    if problem := find_new_name_problem(name):
+        return problem
+    if scope is None or not can(actor, INSTALL_PERMISSION, scope):
+        return ""
+    is_taken = Delegate.objects.filter(scope=scope, name=name).exists()
+    return _describe_taken_name(name) if is_taken else ""
+
+
+def _describe_taken_name(name: str) -> str:
+    return f"A delegate {name} already exists in this scope. Choose another name."
 
 
 def build_spec_request(delegate: Delegate) -> SpecRequest:

@@ -20,9 +20,11 @@ from delegates.operations.installation import (
     build_spec_request,
     change_token,
     create_delegate,
+    find_name_refusal,
     get_installation,
 )
 from delegates.queries.delegates import get_connect_progress
+from rbac.models import Scope
 from rbac.policy import can, require
 from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.forms.resource_pages import CreatePage
@@ -60,6 +62,17 @@ class NewDelegate(CreatePage[Delegate]):
             configuration=form.chosen_configuration,
             token=form.chosen_token,
         )
+
+
+@require_sign_in
+@never_cache
+@require_safe
+def check_name(request: PageRequest) -> HttpResponse:
+    """Show why a new delegate cannot have the name that is being typed."""
+    name = request.GET.get("name", "").strip()
+    scope = Scope.objects.filter(path=request.GET.get("in_scope", "")).first()
+    problem = find_name_refusal(actor=request.user, scope=scope, name=name) if name else ""
+    return render(request, "delegates/new/_name_check.html", {"problem": problem})
 
 
 @require_sign_in

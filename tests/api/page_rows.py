@@ -218,6 +218,7 @@ PAGES: dict[str, Row] = {
             Ask("post", Makes("core_delegate_edit"), body=delegate_form, is_form=True),
         )
     ),
+    "check-delegate-name": allow_get(SignedIn()),
     "install-delegate": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "download-delegate": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "change-token-of-delegate": Row(

@@ -71,7 +71,11 @@ def test_a_new_user_has_a_connected_delegate_after_few_clicks(page: Page, signed
     values = {
         variable["name"]: variable["value"] for variable in copied["containerDefinitions"][0]["environment"]
     }
-    assert (values["HARNESS_NAME"], values["HARNESS_TOKEN"]) == ("prod-eu", delegate.token.value)
+    assert values["HARNESS_NAME"] == "prod-eu"
+    (secret,) = copied["containerDefinitions"][0]["secrets"]
+    assert secret["name"] == "HARNESS_TOKEN"
+    assert secret["valueFrom"].endswith(":secret:slipway/delegates/prod-eu")
+    expect(page.get_by_text(delegate.token.value)).to_be_visible()
     assert 0 < int(page.evaluate("sessionStorage.clicks")) <= MOST_CLICKS
     page.evaluate("window.stayed = true")
     register(delegate)
@@ -99,6 +103,14 @@ def test_a_delegate_that_does_not_come_gets_its_likely_causes(
     page.get_by_role("link", name="Check again").click()
     expect(page.get_by_text("The token is revoked.", exact=True)).to_be_visible()
     expect(page.get_by_text("Registration refused")).to_be_visible()
+
+
+def test_a_name_is_checked_while_it_is_typed(page: Page, signed_in: str) -> None:
+    page.goto(f"{signed_in}/delegates/new/")
+    page.get_by_label("Name", exact=True).press_sequentially("prod eu")
+    expect(page.get_by_text("Use up to 63 letters, digits and hyphens")).to_be_visible()
+    page.get_by_label("Name", exact=True).fill("prod-eu")
+    expect(page.get_by_text("Use up to 63 letters, digits and hyphens")).to_be_hidden()
 
 
 def test_the_form_asks_for_what_fits_the_target_alone(page: Page, signed_in: str) -> None:

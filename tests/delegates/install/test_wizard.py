@@ -170,6 +170,40 @@ def test_the_image_belongs_to_the_delegate_and_a_local_one_is_mirrored(
     assert "docker push" not in page
 
 
+def test_a_new_secret_belongs_to_one_delegate(project: Scope, admin: User, browse: Browse) -> None:
+    form = build_form(project, secret_kind="CREATE", secret_name="")
+    page = read_text(browse(admin).post("/delegates/new/", form, follow=True))
+    assert "--name slipway/delegates/eu --secret-string" in page
+    assert Delegate.objects.get(name="eu").spec["secret_name"] == "slipway/delegates/eu"
+    form = read_text(browse(admin).get("/delegates/new/"))
+    assert '<select name="secret_kind"' in form
+    assert form.index("New Secrets Manager secret") < form.index("Plain text in the task definition")
+
+
+@pytest.mark.parametrize("name", ["-a", "a-", "a_b", "a b", "é", "a" * 64])
+def test_a_new_name_has_to_suit_all_that_is_called_after_it(
+    project: Scope, admin: User, browse: Browse, name: str
+) -> None:
+    client, problem = browse(admin), "Use up to 63 letters, digits and hyphens"
+    checked = client.get("/delegates/new/name/", {"name": name, "in_scope": project.path})
+    assert problem in read_text(checked)
+    response = client.post("/delegates/new/", build_form(project, name=name))
+    assert problem in str(response.context["form"].errors["name"])
+
+
+def test_the_check_of_a_name_knows_those_of_the_scope_for_who_may_create_there(
+    delegate: Delegate, admin: User, viewer: User, browse: Browse
+) -> None:
+    query = {"name": "eu", "in_scope": delegate.scope.path}
+    assert "A delegate eu already exists" in read_text(browse(admin).get("/delegates/new/name/", query))
+    for client, other in (
+        (browse(admin), {"name": "us"}),
+        (browse(admin), {"name": ""}),
+        (browse(viewer), {}),
+    ):
+        assert "error" not in read_text(client.get("/delegates/new/name/", query | other))
+
+
 def test_docker_gets_a_command_to_run(project: Scope, admin: User, browse: Browse) -> None:
     page = read_text(
         browse(admin).post(
