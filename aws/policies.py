@@ -176,6 +176,16 @@ EXTENSION_POLICIES = (
         },
     ),
     IamPolicy(
+        "secret-managers",
+        "Secret managers",
+        "Reads the secrets that refer to Secrets Manager or Parameter Store. Limit the resources to them.",
+        {
+            "secretsmanager:GetSecretValue": "Reads a secret of Secrets Manager.",
+            "ssm:GetParameter": "Reads a parameter of Parameter Store.",
+            "kms:Decrypt": "Decrypts values with a key of your own.",
+        },
+    ),
+    IamPolicy(
         "network-options",
         "Network options",
         "Lists the networks that forms offer, and checks their routes.",
@@ -196,7 +206,7 @@ EXTENSION_POLICIES = (
 
 POLICIES = (BASE_POLICY, *EXTENSION_POLICIES)
 # AWS checks these within other calls; no call of Slipway has such a name.
-INDIRECT_ACTIONS = frozenset({"iam:PassRole", "cloudwatch:DeleteAlarms"})
+INDIRECT_ACTIONS = frozenset({"iam:PassRole", "cloudwatch:DeleteAlarms", "kms:Decrypt"})
 # The only calls that a delegate sends by default, so that the policies shown are the policies needed.
 CALLED_ACTIONS = frozenset(action for policy in POLICIES for action in policy.actions) - INDIRECT_ACTIONS
 

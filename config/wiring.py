@@ -59,8 +59,10 @@ def _register_usages() -> None:
 
 
 def _register_task_owners() -> None:
-    """Register the owners of delegate tasks."""
+    """Register the owners of delegate tasks, and the reader of secrets through delegates."""
+    from connectors.secret_values import register_remote_reader
     from delegates.access.lookup_tasks import LOOKUP_OWNER, LookupTaskOwner
+    from delegates.access.secret_reads import SECRET_READ_OWNER, SecretReadOwner, read_through_delegate
     from delegates.task_owners import register_task_owner
     from deployments.journal.aws_access import CALL_OWNER
     from deployments.journal.call_owner import CallOwner
@@ -72,6 +74,8 @@ def _register_task_owners() -> None:
     from inventory.tasks import queue_drift_scan, queue_sync
 
     register_task_owner(LOOKUP_OWNER, LookupTaskOwner())
+    register_task_owner(SECRET_READ_OWNER, SecretReadOwner(), has_secret_results=True)
+    register_remote_reader(read_through_delegate)
     register_task_owner(CALL_OWNER, CallOwner())
     register_task_owner(PREVIEW_OWNER, PreviewOwner(continue_preview))
     register_task_owner(SyncScan.OWNER, ScanTaskOwner(SyncScan, queue_sync))

@@ -1,7 +1,8 @@
 """Retention periods of delegate rows."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from connectors.secret_values import CACHE_SECONDS
 from delegates.models import (
     AllowlistEntry,
     BlocklistEntry,
@@ -11,6 +12,7 @@ from delegates.models import (
     DelegateTask,
     InstanceSample,
     LookupRequest,
+    SecretRead,
 )
 from web.retention import RetentionRule
 
@@ -35,3 +37,9 @@ DELEGATE_RETENTION = (
     RetentionRule("Delegate allowlist entries", AllowlistEntry.objects.all(), "expires_at"),
     RetentionRule("Delegate blocklist entries", BlocklistEntry.objects.all(), "expires_at"),
 )
+
+
+def erase_old_secret_values(now: datetime) -> int:
+    """Erase what delegates have read of secrets and nobody may use any more; return the number of values."""
+    old = SecretRead.objects.filter(value_at__lte=now - timedelta(seconds=CACHE_SECONDS))
+    return old.update(value="", value_at=None)

@@ -63,11 +63,19 @@ class TaskOwner(Protocol):
 
 
 _owners: dict[str, TaskOwner] = {}
+_secret_results: set[str] = set()
 
 
-def register_task_owner(name: str, owner: TaskOwner) -> None:
-    """Register an owner under the name in its tasks."""
+def register_task_owner(name: str, owner: TaskOwner, *, has_secret_results: bool = False) -> None:
+    """Register an owner under the name in its tasks; secret results are stored in no row of the task."""
     _owners[name] = owner
+    if has_secret_results:
+        _secret_results.add(name)
+
+
+def has_secret_result(task: DelegateTask) -> bool:
+    """Return whether only the owner of a task may store its result."""
+    return task.owner in _secret_results
 
 
 def get_task_owner(task: DelegateTask) -> TaskOwner | None:

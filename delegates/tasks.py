@@ -9,6 +9,7 @@ from celery import shared_task
 from delegates import built_in_delegate
 from delegates.models import DelegateTask
 from delegates.protocol import leases, liveness, sessions
+from delegates.retention import erase_old_secret_values
 from delegates.task_queue import route_waiting_tasks
 from web.clock import get_database_time
 from web.http.outages import OUTAGE_ERRORS, is_outage
@@ -25,6 +26,7 @@ def tick(**_: Any) -> None:
             sessions.extend_leases_after_outage(now)
             built_in_delegate.record_built_in_heartbeat(now)
             liveness.record_silent_instances(now)
+            erase_old_secret_values(now)
         # One query each on a partial index, which is usually empty.
         if DelegateTask.objects.filter(status=DelegateTask.Status.STARTED).exists():
             leases.abort_overdue_tasks(now)

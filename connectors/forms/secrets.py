@@ -6,7 +6,7 @@ from django import forms
 
 from connectors.forms.base import MONOSPACE_ATTRIBUTES
 from connectors.models import Connector, Secret
-from connectors.secret_managers.base import SecretReference, find_connector_problem, get_managers
+from connectors.secret_managers.base import SecretReference, get_managers
 from guards.limits import NAME_CHARACTERS, SECRET_BYTES
 from rbac.policy import Principal, filter_visible
 from web.forms.page_forms import PageForm, ScopeField
@@ -29,7 +29,7 @@ class ManagerField(forms.ChoiceField):
     """Choice of a secret manager and a connector to it, as `manager:key of the connector`."""
 
     def set_choices(self, person: Principal) -> None:
-        """Offer each manager with the connectors that the user may use and that reach it from Slipway."""
+        """Offer each manager with the connectors to it that the user may use."""
         managers = get_managers()
         kinds = {manager.connector_kind for manager in managers.values()}
         usable = filter_visible(
@@ -38,7 +38,6 @@ class ManagerField(forms.ChoiceField):
         self.connectors = {
             f"{name}:{connector.pk}": connector
             for connector in usable.select_related("scope", "secret").order_by("scope__path", "identifier")
-            if not find_connector_problem(connector)
             for name, manager in managers.items()
             if manager.connector_kind == connector.kind
         }

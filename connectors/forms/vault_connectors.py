@@ -15,6 +15,7 @@ from connectors.forms.base import (
     build_initial_values,
 )
 from connectors.models import Connector
+from connectors.specs.base import SLIPWAY
 from connectors.specs.vault import APP_ROLE, AWS_IAM, VAULT_TOKEN, parse_vault_spec
 from rbac.models import Scope
 from rbac.policy import Principal
@@ -71,8 +72,6 @@ class VaultConnectorForm(BaseConnectorForm):
         self, *args: Any, person: Principal, connector: Connector | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, auto_id="connector-%s", initial=_build_initial_values(connector), **kwargs)
-        # Vault is read from this Slipway only.
-        del self.fields["connect_through"], self.fields["delegate_selectors"]
         self.set_secret_choices(person)
         logins = self.fields["authentication"]
         if isinstance(logins, forms.ChoiceField):
@@ -86,7 +85,8 @@ class VaultConnectorForm(BaseConnectorForm):
             names |= {"role_id", "login_mount"}
         elif data["authentication"] == AWS_IAM:
             names |= {"role", "server_id", "login_mount"}
-        return {name: data[name] for name in sorted(names) if data[name]}
+        spec = {name: data[name] for name in sorted(names)} | self.build_route()
+        return {name: value for name, value in spec.items() if value}
 
     @property
     def needs_secret(self) -> bool:
@@ -119,7 +119,7 @@ def _build_logins() -> list[tuple[str, str]]:
 
 def _build_initial_values(connector: Connector | None) -> dict[str, Any]:
     if connector is None:
-        return {"authentication": APP_ROLE, "mount": "secret"}
+        return {"authentication": APP_ROLE, "mount": "secret", "connect_through": SLIPWAY}
     spec = parse_vault_spec(connector.spec)
     return {
         **build_initial_values(connector, spec),

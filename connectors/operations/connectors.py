@@ -130,9 +130,6 @@ def _apply_spec(
     if token is not None and connector.kind != Connector.Kind.AWS:
         message = "A session token belongs to an access key of AWS."
         raise BadInput(message, errors=[{"path": "session_token", "message": message}])
-    if read.is_remote and connector.pk and connector.referenced_secrets.exists():
-        message = "Secrets refer to this connector, and they are only read from this Slipway."
-        raise BadInput(message, errors=[{"path": "connect_through", "message": message}])
     spec_kept = read.to_json()
     if chosen is not None and (chosen.pk, spec_kept) != (connector.secret_id, connector.spec):
         _require_secret_access(actor, connector, chosen)

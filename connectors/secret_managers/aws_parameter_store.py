@@ -2,6 +2,7 @@
 
 import re
 
+from aws.caller import Caller
 from connectors.models import Connector
 from connectors.secret_managers.aws_reads import read_aws_secret
 from connectors.secret_managers.base import SecretManager, SecretReference, register_manager
@@ -27,10 +28,10 @@ class AwsParameterStore(SecretManager):
     def find_version_problem(self, version: str) -> str:
         return "" if _VERSION.match(version) else "Enter the number or the label of a version."
 
-    def fetch(self, reference: SecretReference) -> str:
+    def fetch(self, reference: SecretReference, caller: Caller | None = None) -> str:
         name = f"{reference.path}:{reference.version}" if reference.version else reference.path
         response = read_aws_secret(
-            self, reference, "ssm", "GetParameter", {"Name": name, "WithDecryption": True}
+            self, reference, ("ssm", "GetParameter"), {"Name": name, "WithDecryption": True}, caller
         )
         parameter = response.get("Parameter") or {}
         if parameter.get("Type") == "StringList":

@@ -4,9 +4,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from aws.caller import BotoCaller
-from aws.errors import AwsError, Denied, NotFound, NotSent, Throttled, Unanswered, Unauthenticated
-from connectors.secret_managers.base import SecretManager, SecretReference, SecretUnreadable
+from aws.caller import BotoCaller, Caller
+from aws.errors import (
+    AwsError,
+    Denied,
+    NotFound,
+    NotSent,
+    Throttled,
+    Unanswered,
+    Unauthenticated,
+    Undelivered,
+)
+from connectors.secret_managers.base import SecretManager, SecretPending, SecretReference, SecretUnreadable
 from connectors.specs.aws import ConnectorIncomplete, get_credentials, get_endpoint, parse_aws_spec
 from web.http.client import get_outgoing_reach
 
@@ -18,21 +27,20 @@ _MISSING = ("ResourceNotFoundException", "ParameterNotFound", "ParameterVersionN
 def read_aws_secret(
     manager: SecretManager,
     reference: SecretReference,
-    service: str,
-    operation: str,
+    operation: tuple[str, str],
     params: Mapping[str, Any],
+    caller: Caller | None,
 ) -> dict[str, Any]:
-    """Return the response of one read. Raises `SecretUnreadable` with the missing permission or the fix."""
+    """Return the response of one read. Raises `SecretUnreadable` with the missing permission or the fix.
+
+    `operation` is service and operation; without a `caller`, this process makes the call.
+    """
     try:
-        caller = BotoCaller(
-            get_credentials(reference.connector),
-            get_region(reference),
-            get_endpoint(reference.connector),
-            get_outgoing_reach(),
-        )
-        return caller.call(service, operation, params)
+        return (caller or _open_caller(reference)).call(*operation, params)
     except ConnectorIncomplete as incomplete:
         raise manager.describe_failure(reference, "its connector is incomplete", str(incomplete)) from None
+    except SecretPending:
+        raise
     except SecretUnreadable as unreadable:
         raise manager.describe_failure(
             reference, "the secret of its connector cannot be read", str(unreadable)
@@ -41,6 +49,15 @@ def read_aws_secret(
         raise manager.describe_failure(
             reference, error.display_message, _find_fix(reference, error)
         ) from None
+
+
+def _open_caller(reference: SecretReference) -> Caller:
+    return BotoCaller(
+        get_credentials(reference.connector),
+        get_region(reference),
+        get_endpoint(reference.connector),
+        get_outgoing_reach(),
+    )
 
 
 def get_region(reference: SecretReference) -> str:
@@ -58,5 +75,8 @@ def _find_fix(reference: SecretReference, error: AwsError) -> str:
     if isinstance(error, Unauthenticated):
         return f"Test the connector {reference.connector} and correct its credentials."
     if isinstance(error, Throttled | NotSent | Unanswered):
-        return f"Check that Slipway reaches AWS in {get_region(reference)}, then try again."
+        who = "the delegate" if reference.is_remote else "Slipway"
+        return f"Check that {who} reaches AWS in {get_region(reference)}, then try again."
+    if isinstance(error, Undelivered):
+        return f"Check the delegates of the connector {reference.connector}."
     return "Correct the reference."

@@ -2,6 +2,7 @@
 
 import re
 
+from aws.caller import Caller
 from connectors.models import Connector
 from connectors.secret_managers.aws_reads import read_aws_secret
 from connectors.secret_managers.base import SecretManager, SecretReference, register_manager
@@ -28,12 +29,12 @@ class AwsSecretsManager(SecretManager):
     def find_version_problem(self, version: str) -> str:
         return ""
 
-    def fetch(self, reference: SecretReference) -> str:
+    def fetch(self, reference: SecretReference, caller: Caller | None = None) -> str:
         params = {"SecretId": reference.path}
         if reference.version:
             name = "VersionId" if _VERSION_ID.match(reference.version) else "VersionStage"
             params[name] = reference.version
-        response = read_aws_secret(self, reference, "secretsmanager", "GetSecretValue", params)
+        response = read_aws_secret(self, reference, ("secretsmanager", "GetSecretValue"), params, caller)
         text = response.get("SecretString")
         if not isinstance(text, str):
             raise self.describe_failure(

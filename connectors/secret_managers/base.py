@@ -10,8 +10,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import ClassVar
 
+from aws.caller import Caller
 from connectors.models import Connector, Secret
-from connectors.specs.base import build_spec_problem
+from connectors.specs.base import DELEGATE, build_spec_problem
 from guards.limits import SECRET_BYTES
 from guards.masks import MIN_SECRET_CHARACTERS
 from guards.text import find_size_problem, find_text_problem
@@ -26,6 +27,10 @@ class SecretUnreadable(Exception):
 
     The text names the manager, the path, the reason and the fix, and never a value.
     """
+
+
+class SecretPending(SecretUnreadable):
+    """Error raised while a delegate reads the value of a secret; a later read returns it."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,11 @@ class SecretReference:
         )
 
     @property
+    def is_remote(self) -> bool:
+        """Return whether a delegate reads the value."""
+        return self.connector.spec.get("connect_through") == DELEGATE
+
+    @property
     def place(self) -> str:
         """Return the place in words, such as `prod/db, key password, version 3`."""
         key = f", key {self.key}" if self.key else ""
@@ -77,16 +87,17 @@ class SecretManager(ABC):
         """Return why a version cannot exist in this manager, or an empty text."""
 
     @abstractmethod
-    def fetch(self, reference: SecretReference) -> str:
-        """Return the value at a reference, with its key applied. Raises `SecretUnreadable`."""
+    def fetch(self, reference: SecretReference, caller: Caller | None = None) -> str:
+        """Return the value at a reference, with its key applied. Raises `SecretUnreadable`.
+
+        `caller` makes the calls in place of this process.
+        """
 
     def find_problems(self, reference: SecretReference) -> Iterator[dict[str, str]]:
         """Return the problems of a reference, each as {"path", "message"}."""
         kind = Connector.Kind(self.connector_kind)
         if reference.connector.kind != kind:
             yield build_spec_problem("connector", f"{self.title} needs a connector to {kind.label}.")
-        elif why := find_connector_problem(reference.connector):
-            yield build_spec_problem("connector", why)
         yield from _find_text_problems(reference)
         if reference.path and (why := self.find_path_problem(reference.path)):
             yield build_spec_problem("path", why)
@@ -121,16 +132,6 @@ class SecretManager(ABC):
             reason = "it has no such key" if value is None else "the key holds no text"
             raise self.describe_failure(reference, reason, "Correct the key of the reference.")
         return value
-
-
-def find_connector_problem(connector: Connector) -> str:
-    """Return why a connector cannot read references, or an empty text."""
-    if connector.spec.get("connect_through") == "Delegate":
-        return (
-            f"The connector {connector} connects through a delegate. Secrets are only read from this "
-            "Slipway: choose a connector that connects through it."
-        )
-    return ""
 
 
 def _find_text_problems(reference: SecretReference) -> Iterator[dict[str, str]]:
@@ -174,14 +175,15 @@ def find_reference_problems(reference: SecretReference) -> list[dict[str, str]]:
     return list(manager.find_problems(reference))
 
 
-def fetch_reference(reference: SecretReference) -> str:
-    """Return the current value at a reference. Raises `SecretUnreadable`, also for an unusable value."""
+def fetch_reference(reference: SecretReference, caller: Caller | None = None) -> str:
+    """Return the current value at a reference. Raises `SecretUnreadable`, also for an unusable value.
+
+    `caller` makes the calls in place of this process.
+    """
     manager = get_managers().get(reference.manager)
     if manager is None:
         raise SecretUnreadable(f"This release has no secret manager {reference.manager}. Edit the secret.")
-    if why := find_connector_problem(reference.connector):
-        raise manager.describe_failure(reference, "it was not asked", why)
-    value = manager.fetch(reference)
+    value = manager.fetch(reference, caller)
     if problem := find_value_problem(value):
         raise manager.describe_failure(reference, problem, "Change the value in the secret manager.")
     return value

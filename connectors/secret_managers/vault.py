@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from aws.caller import Caller
 from connectors.models import Connector
 from connectors.secret_managers.base import SecretManager, SecretReference, SecretUnreadable, register_manager
 from connectors.secret_managers.vault_client import VaultClient, VaultDenial, VaultRefusal
@@ -35,8 +36,8 @@ class Vault(SecretManager):
         if not reference.key:
             yield build_spec_problem("key", "Enter the key: a secret of Vault is a set of keys and values.")
 
-    def fetch(self, reference: SecretReference) -> str:
-        client = VaultClient(reference.connector)
+    def fetch(self, reference: SecretReference, caller: Caller | None = None) -> str:
+        client = VaultClient(reference.connector, caller)
         mount = client.spec.mount.strip("/")
         try:
             response = client.request(
@@ -60,9 +61,12 @@ class Vault(SecretManager):
         return self.select_field(reference, fields)
 
 
-def check_login(connector: Connector) -> str:
-    """Log in, and return a sentence that names the login. Raises `SecretUnreadable`."""
-    client = VaultClient(connector)
+def check_login(connector: Connector, caller: Caller | None = None) -> str:
+    """Log in, and return a sentence that names the login. Raises `SecretUnreadable`.
+
+    `caller` makes the requests in place of this process.
+    """
+    client = VaultClient(connector, caller)
     try:
         response = client.request(lambda vault: vault.auth.token.lookup_self())
     except VaultRefusal as refusal:

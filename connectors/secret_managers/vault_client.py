@@ -1,4 +1,8 @@
-"""Requests to a Vault server: logins that are kept until their lease ends, and errors with their fix."""
+"""Requests to a Vault server: logins that are kept until their lease ends, and errors with their fix.
+
+A caller in place of this process makes requests of the service `VAULT_SERVICE`. The operation is the method,
+the parameters are `url`, `headers`, `body`, and as `mask` their secrets; the answer is {"status", "body"}.
+"""
 
 import time
 from collections.abc import Callable
@@ -10,11 +14,13 @@ import hvac
 import requests
 from django.conf import settings
 from hvac import exceptions as vault_errors
+from requests.adapters import BaseAdapter
 
+from aws.caller import Caller
 from aws.clients import DefaultChain, get_current_key
 from aws.errors import AwsError
 from connectors.models import Connector
-from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_managers.base import SecretPending, SecretUnreadable
 from connectors.secret_values import read_secret_value
 from connectors.specs.vault import APP_ROLE, AWS_IAM, VAULT_TOKEN, VaultSpec, parse_vault_spec
 from web.http.client import create_safe_session
@@ -24,6 +30,8 @@ TIMEOUT_SECONDS: Final = 5.0
 # A login is renewed before its lease ends.
 _LEASE_SHARE: Final = 0.8
 _MAX_LOGINS: Final = 256
+VAULT_SERVICE: Final = "vault"
+_CALLER_FIX: Final = "Check that the delegate reaches the address, and the delegates of the connector."
 # Vault verifies the request at the global endpoint of STS unless it is told otherwise.
 _SIGNING_REGION: Final = "us-east-1"
 
@@ -57,11 +65,12 @@ def clear_logins() -> None:
 
 
 class VaultClient:
-    """Client of a connector's Vault server."""
+    """Client of a connector's Vault server; with a `caller`, it logs in for each request."""
 
-    def __init__(self, connector: Connector) -> None:
+    def __init__(self, connector: Connector, caller: Caller | None = None) -> None:
         self.connector = connector
         self.spec = parse_vault_spec(connector.spec)
+        self._caller = caller
 
     def request(self, send: Callable[[hvac.Client], Any]) -> Any:
         """Return the answer to a request, after a login. Raises `VaultRefusal`, and `SecretUnreadable`.
@@ -78,7 +87,9 @@ class VaultClient:
 
     def _send(self, send: Callable[[hvac.Client], Any], token: str) -> Any:
         try:
-            return send(_build_client(self.spec, token))
+            return send(self._build_client(token, token))
+        except AwsError as error:
+            raise VaultRefusal(error.display_message, _CALLER_FIX) from error
         except (vault_errors.VaultError, requests.RequestException) as error:
             raise _convert_error(self.spec, error) from error
 
@@ -87,7 +98,7 @@ class VaultClient:
         return self.connector.pk, self.connector.updated_at
 
     def _get_login(self) -> _Login | None:
-        login = _logins.get(self._login_key)
+        login = _logins.get(self._login_key) if self._caller is None else None
         return login if login is not None and login.expires_at > time.monotonic() else None
 
     def _log_in(self) -> str:
@@ -97,8 +108,10 @@ class VaultClient:
             return secret
         started = time.monotonic()
         try:
-            auth = _send_login(self.spec, secret)["auth"]
+            auth = _send_login(self._build_client("", secret), self.spec, secret)["auth"]
             token, seconds = str(auth["client_token"]), float(auth.get("lease_duration") or 0)
+        except AwsError as error:
+            raise VaultRefusal(error.display_message, _CALLER_FIX) from error
         except (vault_errors.InvalidRequest, vault_errors.Forbidden, vault_errors.Unauthorized) as error:
             raise VaultRefusal(
                 f"Vault refused the login by {self.spec.authentication}",
@@ -108,10 +121,24 @@ class VaultClient:
             raise _convert_error(self.spec, error) from error
         except (KeyError, TypeError, ValueError) as error:
             raise VaultRefusal("the answer to the login is not Vault's", "Check the address.") from error
-        if len(_logins) >= _MAX_LOGINS:
-            clear_logins()
-        _logins[self._login_key] = _Login(token, started + seconds * _LEASE_SHARE)
+        if self._caller is None:
+            if len(_logins) >= _MAX_LOGINS:
+                clear_logins()
+            _logins[self._login_key] = _Login(token, started + seconds * _LEASE_SHARE)
         return token
+
+    def _build_client(self, token: str, secret: str) -> hvac.Client:
+        """Return a client with a token; `secret` is the secret in its requests."""
+        session = create_safe_session() if self._caller is None else _open_session(self._caller, secret)
+        # A redirect would carry the token to another address.
+        return hvac.Client(
+            url=self.spec.url.rstrip("/"),
+            token=token,
+            namespace=self.spec.namespace or None,
+            session=session,
+            timeout=TIMEOUT_SECONDS,
+            allow_redirects=False,
+        )
 
     def _read_secret(self) -> str:
         secret = self.connector.secret
@@ -119,12 +146,47 @@ class VaultClient:
             raise VaultRefusal(f"the connector {self.connector} has no secret", "Edit it and select one.")
         try:
             return read_secret_value(secret, reader=f"connector {self.connector}")
+        except SecretPending:
+            raise
         except SecretUnreadable as unreadable:
             raise VaultRefusal("the secret of its login cannot be read", str(unreadable)) from None
 
 
-def _send_login(spec: VaultSpec, secret: str) -> Any:
-    client = _build_client(spec, "")
+class _CallerAdapter(BaseAdapter):
+    """Adapter that gives each request to a caller, and its answer back."""
+
+    def __init__(self, caller: Caller, secret: str) -> None:
+        super().__init__()
+        self._caller, self._secret = caller, secret
+
+    def send(self, request: requests.PreparedRequest, **_options: Any) -> requests.Response:  # type: ignore[override]
+        body = request.body or b""
+        url = request.url or ""
+        params: dict[str, Any] = {
+            "url": url,
+            "headers": dict(request.headers),
+            "body": body.decode() if isinstance(body, bytes) else body,
+            "mask": [self._secret] if self._secret else [],
+        }
+        answer = self._caller.call(VAULT_SERVICE, request.method or "GET", params)
+        response = requests.Response()
+        response.status_code, response.url, response.request = int(answer["status"]), url, request
+        response.encoding, response._content = "utf-8", str(answer["body"]).encode()
+        return response
+
+    def close(self) -> None:
+        """Do nothing; the caller keeps its own connections."""
+
+
+def _open_session(caller: Caller, secret: str) -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, _CallerAdapter(caller, secret))
+    return session
+
+
+def _send_login(client: hvac.Client, spec: VaultSpec, secret: str) -> Any:
     mount = spec.login_mount.strip("/")
     if spec.authentication == APP_ROLE:
         return client.auth.approle.login(
@@ -147,18 +209,6 @@ def _send_login(spec: VaultSpec, secret: str) -> Any:
         role=spec.role,
         use_token=False,
         mount_point=mount or "aws",
-    )
-
-
-def _build_client(spec: VaultSpec, token: str) -> hvac.Client:
-    # A redirect would carry the token to another address.
-    return hvac.Client(
-        url=spec.url.rstrip("/"),
-        token=token,
-        namespace=spec.namespace or None,
-        session=create_safe_session(),
-        timeout=TIMEOUT_SECONDS,
-        allow_redirects=False,
     )
 
 

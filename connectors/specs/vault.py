@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from connectors.specs.base import ConnectorSpec, build_spec_problem
+from guards.address_policy import PRIVATE_ALLOWED
 from guards.urls import describe_url_problem
 from web.http.client import get_outgoing_reach
 
@@ -55,15 +56,12 @@ def find_vault_spec_problems(spec: Mapping[str, Any], *, has_secret: bool) -> li
 
 
 def _find_location_problems(spec: VaultSpec) -> Iterator[dict[str, str]]:
-    if spec.is_remote or spec.delegate_selectors:
-        yield build_spec_problem(
-            "connect_through", "Vault is only read from this Slipway, not through a delegate: use Slipway."
-        )
-    elif not spec.url:
+    yield from spec.find_route_problems()
+    if not spec.url:
         yield build_spec_problem("url", "Enter the address, such as https://vault.example.com:8200.")
     elif len(spec.url) > _MAX_URL_CHARACTERS:
         yield build_spec_problem("url", f"The address must have at most {_MAX_URL_CHARACTERS} characters.")
-    elif why := _describe_url_problem(spec.url):
+    elif why := _describe_url_problem(spec):
         yield build_spec_problem("url", f"This address cannot be used: {why}.")
     for name, path in (
         ("namespace", spec.namespace),
@@ -74,10 +72,10 @@ def _find_location_problems(spec: VaultSpec) -> Iterator[dict[str, str]]:
             yield build_spec_problem(name, "Enter a path of letters, digits and . _ - between slashes.")
 
 
-def _describe_url_problem(url: str) -> str:
-    if why := describe_url_problem(url, get_outgoing_reach()):
+def _describe_url_problem(spec: VaultSpec) -> str:
+    if why := describe_url_problem(spec.url, PRIVATE_ALLOWED if spec.is_remote else get_outgoing_reach()):
         return why
-    parts = urlsplit(url)
+    parts = urlsplit(spec.url)
     if parts.scheme not in ("https", "http"):
         return "it must start with https:// or http://"
     return "enter it without a query" if parts.query or parts.fragment else ""

@@ -13,7 +13,7 @@ from aws.errors import AwsError, NotSent
 from aws.regions import get_service_endpoint
 from connectors.models import Connector
 from connectors.required_access import get_connector_requirements, require_access
-from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_managers.base import SecretPending, SecretUnreadable
 from connectors.specs.aws import (
     DELEGATE_CREDENTIALS,
     WEB_IDENTITY,
@@ -34,6 +34,10 @@ class ConnectorUnavailable(Conflict):
     """Error raised when a connector's configuration makes it unusable; the text names the required change."""
 
     code = "connector_not_usable"
+
+
+class ConnectorPending(ConnectorUnavailable):
+    """Error raised while a delegate reads a secret of the connector; a later attempt succeeds."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ def open_aws_access(connector: Connector, region: str) -> Caller | DelegateAwsAc
     try:
         spec, endpoint = parse_aws_spec(connector.spec), get_endpoint(connector)
         credentials = get_credentials(connector)
+    except SecretPending as pending:
+        raise ConnectorPending(str(pending)) from pending
     except (ConnectorIncomplete, SecretUnreadable) as exc:
         raise ConnectorUnavailable(str(exc)) from exc
     if spec.is_remote:
@@ -88,6 +94,8 @@ def build_aws_payload(
     """
     try:
         credentials, endpoint = get_credentials(connector), get_endpoint(connector)
+    except SecretPending as pending:
+        raise ConnectorPending(str(pending)) from pending
     except (ConnectorIncomplete, SecretUnreadable) as exc:
         raise ConnectorUnavailable(str(exc)) from exc
     payload = {

@@ -204,20 +204,26 @@ def run_connector_test(
     if connector.kind == Connector.Kind.AWS:
         result = _test_aws_locally(connector, region or parse_aws_spec(connector.spec).test_region)
     elif connector.kind == Connector.Kind.VAULT:
-        result = _test_vault(connector)
+        result = run_vault_test(connector)
     else:
         result = run_site_test(connector, SiteCaller(connector))
     record_connector_test(actor=actor, connector=connector, result=result)
     return result
 
 
-def _test_vault(connector: Connector) -> ConnectorTest:
-    """Log in to Vault, and read what the login is called there."""
+def run_vault_test(
+    connector: Connector, caller: Caller | None = None, *, delegate: str = ""
+) -> ConnectorTest:
+    """Log in to Vault, and read what the login is called there.
+
+    `caller` makes the requests of the given `delegate` in place of this process; it may raise `CallPending`.
+    """
     try:
-        message, is_ok = check_login(connector), True
+        message, is_ok = check_login(connector, caller), True
     except SecretUnreadable as problem:
         message, is_ok = str(problem), False
-    return ConnectorTest(ok=is_ok, message=message, checks=(ConnectorCheck("Login", is_ok, message),))
+    checks = (ConnectorCheck("Login", is_ok, message),)
+    return ConnectorTest(ok=is_ok, message=message, checks=checks, delegate=delegate)
 
 
 def _test_aws_locally(connector: Connector, region: str) -> ConnectorTest:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -12,6 +13,8 @@ from django.db import transaction
 from aws.errors import AwsError
 from connectors.models import Connector
 from connectors.required_access import get_connector_requirements, require_access
+from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_values import read_secret_value
 from connectors.specs.aws import AwsSpec, parse_aws_spec
 from connectors.specs.sites import parse_connector_spec
 from delegates.access.aws_access import ConnectorUnavailable, EcsCluster, get_local_caller
@@ -29,7 +32,6 @@ from web.http.problems import BadInput
 DEDUPLICATION_WINDOW = timedelta(seconds=30)
 
 
-@transaction.atomic
 def create_lookup_request(
     *,
     actor: User,
@@ -46,19 +48,27 @@ def create_lookup_request(
     require_access(actor, get_connector_requirements(connector))
     if connector.kind == Connector.Kind.AWS:
         region = region or parse_aws_spec(connector.spec).test_region
-    open_delegate_access(connector, kind, region)
-    now = get_database_time()
-    lookup = LookupRequest.objects.create(
-        connector=connector,
-        kind=kind,
-        region=region,
-        subject=subject,
-        params=dict(params or {}),
-        requested_by=actor,
-        requested_at=now,
-    )
-    resume_lookup(lookup)
+    _read_login(connector)
+    with transaction.atomic():
+        open_delegate_access(connector, kind, region)
+        lookup = LookupRequest.objects.create(
+            connector=connector,
+            kind=kind,
+            region=region,
+            subject=subject,
+            params=dict(params or {}),
+            requested_by=actor,
+            requested_at=get_database_time(),
+        )
+        resume_lookup(lookup)
     return lookup
+
+
+def _read_login(connector: Connector) -> None:
+    """Read the login of a connector: in the transaction nobody could wait for a delegate that reads it."""
+    for secret in filter(None, (connector.secret, connector.session_token)):
+        with suppress(SecretUnreadable):
+            read_secret_value(secret, reader=f"connector {connector}")
 
 
 def get_or_create_lookup_request(

@@ -9,6 +9,9 @@ from typing import Any
 from aws.caller import CallPending
 from aws.errors import AwsError, NotSent, Unanswered, Undelivered, parse_error_record
 from connectors.models import Connector
+from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_managers.vault import check_login
+from connectors.secret_managers.vault_client import VAULT_SERVICE
 from delegates.access.aws_access import (
     ConnectorUnavailable,
     DelegateAwsAccess,
@@ -17,11 +20,23 @@ from delegates.access.aws_access import (
     open_aws_access,
     require_lendable_credentials,
 )
-from delegates.access.connector_tests import record_connector_test, run_aws_test, run_site_test
+from delegates.access.connector_tests import (
+    record_connector_test,
+    run_aws_test,
+    run_site_test,
+    run_vault_test,
+)
 from delegates.access.images import read_registry
 from delegates.access.lookup_options import LOOKUPS, fetch_options
 from delegates.access.queue_calls import call_queue
 from delegates.access.remedies import describe_with_remedy
+from delegates.access.replayed_calls import (
+    NextCall,
+    ReplayedCalls,
+    append_answer,
+    build_vault_payload,
+    get_call_task_kind,
+)
 from delegates.access.site_calls import (
     FETCH_FILES,
     SITE_SERVICE,
@@ -62,12 +77,14 @@ class LookupCaller:
             if answer["error"] is not None:
                 raise parse_error_record(answer["error"])
             return dict(answer["result"])
-        payload = {"service": service, "operation": operation, "params": dict(params)}
+        # A request to Vault has its token in it, and is built again when a delegate takes the task.
+        shown = {} if service == VAULT_SERVICE else dict(params)
+        payload = {"service": service, "operation": operation, "params": shown}
         self.lookup.task = submit_task(
             scope=self.aws_access.connector.scope,
             kind=get_task_kind(operation, self.aws_access.connector)
             if service == SITE_SERVICE
-            else DelegateTask.Kind.AWS,
+            else get_call_task_kind(service),
             title=f"{service}:{operation} for {self.lookup}",
             payload=payload,
             owner=LOOKUP_OWNER,
@@ -122,7 +139,9 @@ def open_delegate_access(
 
 def _run_test(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]:
     connector = lookup.connector
-    if connector.kind == Connector.Kind.AWS:
+    if connector.kind == Connector.Kind.VAULT:
+        result = run_vault_test(connector, caller, delegate=lookup.answered_by)
+    elif connector.kind == Connector.Kind.AWS:
         result = run_aws_test(connector, lookup.region, caller, delegate=lookup.answered_by)
     else:
         result = run_site_test(connector, caller, delegate=lookup.answered_by)
@@ -184,7 +203,7 @@ class LookupTaskOwner:
         if (lookup := _get_open_request(task)) is None:
             return
         lookup.answered_by = task.instance_name
-        if lookup.kind == LookupRequest.Kind.FILES:
+        if lookup.kind == LookupRequest.Kind.FILES or lookup.connector.kind == Connector.Kind.VAULT:
             DelegateTask.objects.filter(pk=task.pk).update(result="")
         if answer.status == "SUCCEEDED":
             _record_success(lookup, task, answer)
@@ -220,9 +239,21 @@ class LookupTaskOwner:
 def _build_payload(
     lookup: LookupRequest, service: str, operation: str, params: Mapping[str, Any]
 ) -> TaskPayload:
+    if service == VAULT_SERVICE:
+        return _build_vault_payload(lookup)
     if service == SITE_SERVICE:
         return build_site_payload(lookup.connector, operation, params)
     return build_aws_payload(lookup.connector, lookup.region, service, operation, params)
+
+
+def _build_vault_payload(lookup: LookupRequest) -> TaskPayload:
+    try:
+        check_login(lookup.connector, ReplayedCalls(lookup.answers))
+    except NextCall as call:
+        return build_vault_payload(call)
+    except SecretUnreadable as problem:
+        raise ConnectorUnavailable(str(problem)) from problem
+    raise ConnectorUnavailable("The test has all of its answers.")
 
 
 def _record_success(lookup: LookupRequest, task: DelegateTask, answer: TaskAnswer) -> None:
@@ -253,7 +284,6 @@ def build_task_error(answer: TaskAnswer) -> AwsError:
 def _record_answer(
     lookup: LookupRequest, *, result: Mapping[str, Any] | None = None, error: AwsError | None = None
 ) -> None:
-    answer = {"result": dict(result or {}), "error": error.to_record() if error else None}
-    lookup.answers = json.dumps([*json.loads(lookup.answers), answer])
+    lookup.answers = append_answer(lookup.answers, result=result, error=error)
     lookup.save(update_fields=["answers", "answered_by"])
     resume_lookup(lookup)

@@ -12,7 +12,7 @@ from aws.errors import AwsError, Undelivered, parse_error_record
 from aws.regions import get_service_endpoint
 from connectors.host_keys import clear_offered_key, get_known_server, get_server_address, record_host_key
 from connectors.models import Connector
-from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_managers.base import SecretPending, SecretUnreadable
 from connectors.secret_values import read_secret_value
 from connectors.specs.aws import parse_aws_spec
 from connectors.specs.sites import (
@@ -23,7 +23,12 @@ from connectors.specs.sites import (
     parse_connector_spec,
     parse_site_spec,
 )
-from delegates.access.aws_access import ConnectorUnavailable, build_aws_payload, require_built_in_enabled
+from delegates.access.aws_access import (
+    ConnectorPending,
+    ConnectorUnavailable,
+    build_aws_payload,
+    require_built_in_enabled,
+)
 from delegates.access.terraform_cloud import (
     CALL_TERRAFORM,
     OPERATIONS,
@@ -314,6 +319,8 @@ def _get_secret(connector: Connector, site: SiteSpec) -> str:
         raise ConnectorUnavailable(f"The connector {connector} has no secret: edit it and select one.")
     try:
         return read_secret_value(connector.secret, reader=f"connector {connector}")
+    except SecretPending as pending:
+        raise ConnectorPending(str(pending)) from pending
     except SecretUnreadable as wrong:
         raise ConnectorUnavailable(str(wrong)) from wrong
 

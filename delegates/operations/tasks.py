@@ -52,6 +52,7 @@ class TaskOptions(TypedDict, total=False):
     connector: Connector | None
     timeout_seconds: int
     deadline: datetime
+    features: Sequence[str]
 
 
 def submit_task(
@@ -71,7 +72,7 @@ def submit_task(
         title=title[:255],
         payload=json.dumps(payload),
         selectors=selectors,
-        features=list_required_features(facts.get("connector")),
+        features=[*list_required_features(facts.get("connector")), *facts.pop("features", ())],
         queued_at=now,
         trace_context=capture_trace_context(),
         **{"deadline": now + TASK_TIMEOUT, **facts},

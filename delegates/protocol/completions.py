@@ -19,7 +19,7 @@ from delegates.protocol.requests import AgentReply, AgentRequest, RequestFields,
 from delegates.protocol.result_schemas import validate_answer
 from delegates.protocol.sessions import get_session_instance
 from delegates.state_log import log_task_status
-from delegates.task_owners import TaskAnswer, get_task_owner
+from delegates.task_owners import TaskAnswer, get_task_owner, has_secret_result
 from delegates.task_queue import allow_delegate, block_delegate, route_after_commit
 from guards.masks import HidingMask
 from web.clock import get_database_time
@@ -117,7 +117,9 @@ def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer,
             status=STATUSES[answer.status],
             finished_at=now,
             lease_until=None,
-            result="" if answer.result is None else json.dumps(answer.result),
+            result=""
+            if answer.result is None or has_secret_result(attempt.task)
+            else json.dumps(answer.result),
             error=answer.error,
             reason=_get_reason(answer),
         )
@@ -146,7 +148,8 @@ def _record_reachability(task: DelegateTask, instance: DelegateInstance, answer:
 def _store_late_answer(
     attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer, now: datetime
 ) -> None:
-    body: dict[str, Any] = {"status": answer.status, "result": answer.result, "error": answer.error}
+    result = None if has_secret_result(attempt.task) else answer.result
+    body: dict[str, Any] = {"status": answer.status, "result": result, "error": answer.error}
     LateAnswer.objects.get_or_create(
         task_id=attempt.task_id,
         fence=attempt.fence,

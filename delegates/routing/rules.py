@@ -277,6 +277,7 @@ def _check_isolation(request: RoutingRequest, candidate: RoutingCandidate) -> Ru
 
 _FEATURE_TITLES = {
     "aws-sessions": "chains, names and tags of AWS sessions",
+    "secret-managers": "secret managers of AWS",
     "web-identity": "web identity of connectors",
 }
 

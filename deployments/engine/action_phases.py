@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from aws.errors import AwsError, Denied, Undelivered
+from aws.errors import AwsError, Denied, Unavailable, Undelivered
 from delegates.access.aws_access import ConnectorUnavailable
 from deployments.engine import failures, service_locks
 from deployments.engine.reconcile_context import ReconcileContext
@@ -125,8 +125,7 @@ def run_phase(
         _collect_rows(context)
         return PhaseFailed(failure)
     except AwsError as error:
-        _collect_rows(context)
-        return _build_refusal(reconcile_context, error)
+        return _handle_error(reconcile_context, context, error)
     except ConnectorUnavailable as unavailable:
         return PhaseFailed(ActionFailed("CONNECTOR_NOT_USABLE", str(unavailable)))
     except NeedsConfirmation as signal:
@@ -139,6 +138,16 @@ def run_phase(
         return _handle_signal(reconcile_context, context, signal)
     _recover(reconcile_context, row, log_step or row.step)
     return PhaseFinished(context, value)
+
+
+def _handle_error(
+    reconcile_context: ReconcileContext, context: EngineStepContext, error: AwsError
+) -> PhaseEnd:
+    if isinstance(error, Unavailable):
+        # No call was made yet: a delegate still reads a secret for it.
+        return _back_off(reconcile_context, context, AwsUnavailable(error))
+    _collect_rows(context)
+    return _build_refusal(reconcile_context, error)
 
 
 def _handle_signal(

@@ -18,6 +18,7 @@ from deployments.engine.service_waits import ServiceWait
 from deployments.engine.steps.inputs import build_expression_values
 from deployments.engine.steps.scheduler import StepScheduler
 from deployments.execution.planning.stored_inputs import store_own_texts, store_texts
+from deployments.journal.referenced_secrets import unsent_while_pending
 from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAwsAccess
 from deployments.log import NewLogLine
 from deployments.models import AwsEvent, Execution, ServiceLockClaim, StageExecution, StepExecution
@@ -117,10 +118,14 @@ class ReconcileContext:
         return build_expression_values(self.execution, self.stage, self.rows.list_steps_until(self.stage))
 
     def get_aws_access(self, step: StepExecution) -> DirectAwsAccess | QueuedAwsAccess:
-        """Return the AWS access for a step's calls. Raises `ConnectorUnavailable`."""
-        return self.snapshot.aws_access_pool.open(
-            self.runtime, self.stage.connector, region_for(self.stage, step)
-        )
+        """Return the AWS access for a step's calls.
+
+        Raises `ConnectorUnavailable`, and `Unavailable` while a delegate reads a secret of the connector.
+        """
+        with unsent_while_pending():
+            return self.snapshot.aws_access_pool.open(
+                self.runtime, self.stage.connector, region_for(self.stage, step)
+            )
 
     @property
     def known_events(self) -> set[str]:

@@ -7,9 +7,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from aws.errors import AwsError, NotSent, Unanswered, Undelivered, parse_error_record
+from aws.errors import AwsError, NotSent, Unanswered, Unavailable, Undelivered, parse_error_record
 from connectors.models import Connector
-from connectors.secret_managers.base import SecretUnreadable
+from connectors.secret_managers.base import SecretPending, SecretUnreadable
 from connectors.specs.aws import DELEGATE_CREDENTIALS, parse_aws_spec
 from connectors.specs.aws_sessions import AwsRun, name_aws_sessions
 from delegates.access import aws_access
@@ -17,7 +17,7 @@ from delegates.access.aws_access import require_lendable_credentials
 from delegates.models import Delegate, DelegateTask
 from delegates.task_owners import BAD_ANSWER, TaskAnswer, TaskPayload
 from deployments.journal import delegate_calls, non_aws_calls, secret_values
-from deployments.journal.referenced_secrets import SECRET_UNREADABLE
+from deployments.journal.referenced_secrets import SECRET_PENDING, SECRET_UNREADABLE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.journal.secret_values import add_masks, build_stage_mask, list_stage_secrets
 from deployments.log import keep_hidden_lines
@@ -45,6 +45,8 @@ class CallOwner:
         _record_claim(call_row, task, self.runtime)
         try:
             return _build_payload(call_row, task)
+        except (aws_access.ConnectorPending, SecretPending) as pending:
+            self._answer(call_row, Unavailable(SECRET_PENDING, str(pending)))
         except aws_access.ConnectorUnavailable as unavailable:
             self._answer(call_row, Undelivered("CONNECTOR_NOT_USABLE", str(unavailable)))
         except SecretUnreadable as unreadable:
@@ -216,7 +218,7 @@ def _redact_result(call: AwsCall, answer: TaskAnswer) -> dict[str, Any]:
     if call.operation == SEND_REQUEST:
         try:
             payload = non_aws_calls.build_work_payload(scope, call.operation, params)
-        except Undelivered as unreadable:
+        except (Undelivered, Unavailable) as unreadable:
             mask = HidingMask(str(unreadable))
             return {name: mask.mask_json(value) for name, value in result.items()}
         return non_aws_calls.redact_work_result(call.operation, payload, result)

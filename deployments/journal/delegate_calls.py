@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from aws.errors import AwsError, NotSent, Throttled, Unanswered, parse_error_record
+from aws.errors import AwsError, NotSent, Throttled, Unanswered, Undelivered, parse_error_record
+from connectors.secret_managers.base import SecretUnreadable
+from delegates.access.aws_access import ConnectorUnavailable
 from delegates.models import TaskLogChunk
 from deployments.engine.lease import is_abort_requested, wake_execution
 from deployments.engine.service_waits import get_rate_limit_key
-from deployments.journal import rate_limits
+from deployments.journal import non_aws_calls, rate_limits, secret_values
 from deployments.journal.callers import JournaledPhase
 from deployments.journal.engine_signals import (
     AbortRequested,
@@ -20,6 +23,7 @@ from deployments.journal.engine_signals import (
     AwsUnavailable,
     NeedsConfirmation,
 )
+from deployments.journal.referenced_secrets import unsent_while_pending
 from deployments.journal.runtime import EngineRuntime, QueuedAwsAccess
 from deployments.log import NewLogLine
 from deployments.log.lines import LineOrigin
@@ -84,6 +88,7 @@ class DelegateCalls:
 
     def _queue(self, row: AwsCall) -> None:
         context = self._context
+        _read_secrets(row)
         context.take_token(row)
         with context.commit():
             if row.is_write and context.is_forward and is_abort_requested(context.lease.execution_id):
@@ -96,6 +101,20 @@ class DelegateCalls:
 
     def _get_next_check(self) -> Any:
         return self._context.runtime.now() + ANSWER_CHECK_INTERVAL
+
+
+def _read_secrets(call: AwsCall) -> None:
+    """Read the secrets that a delegate will get with a call, because it takes the call in a transaction.
+
+    Raises `Unavailable` while a delegate reads one; other errors are answers of the call itself.
+    """
+    scope, params = call.execution.scope, call.parsed_parameters
+    with suppress(Undelivered, ConnectorUnavailable, SecretUnreadable), unsent_while_pending():
+        if call.service == DELEGATE_SERVICE:
+            secret_values.list_stage_secrets(call.step.stage)
+            non_aws_calls.read_call_secrets(scope, params)
+        else:
+            secret_values.inject_secrets(scope, call.service, params)
 
 
 def _is_running(row: AwsCall) -> bool:

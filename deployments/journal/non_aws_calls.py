@@ -10,6 +10,7 @@ from aws.caller import Caller
 from aws.errors import AwsError, NotSent, Undelivered, parse_error_record
 from connectors.models import Connector
 from connectors.queries import find_connector
+from connectors.secret_values import read_secret_value
 from connectors.specs.aws import parse_aws_spec
 from delegates.access.aws_access import (
     ConnectorUnavailable,
@@ -31,12 +32,13 @@ from delegates.access.site_calls import (
     trim_result,
 )
 from delegates.access.terraform_cloud import OPERATIONS, build_terraform_error
+from delegates.agent.executors import TaskResult
 from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
 from delegates.task_owners import BAD_ANSWER, TaskPayload
 from deployments.journal.aws_access import CALL_OWNER, CallSelectors, get_call_deadline, get_call_selectors
 from deployments.journal.provisions import read_stored_plan
-from deployments.journal.referenced_secrets import read_referenced_secret
+from deployments.journal.referenced_secrets import read_referenced_secret, unsent_while_pending
 from deployments.models import AwsCall, StageExecution, StepExecution
 from guards.masks import SecretMask
 from rbac.models import Scope
@@ -159,18 +161,8 @@ class InProcessWork:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Make the call. Raises `AwsError` with a complete sentence."""
-        payload = TaskPayload({})
-        if self.connector is not None:
-            answer = run_site_call_locally(
-                self.connector,
-                operation,
-                params,
-                seconds=IN_PROCESS_SECONDS,
-                secrets=_read_secrets(self.scope, params),
-            )
-        else:
-            payload = build_work_payload(self.scope, operation, params)
-            answer = run_locally(self.kind, payload, seconds=IN_PROCESS_SECONDS)
+        with unsent_while_pending():
+            payload, answer = self._run(operation, params)
         if (
             error := parse_work_error(answer, operation, is_write=is_write_call(service, operation, params))
         ) is not None:
@@ -178,6 +170,14 @@ class InProcessWork:
         # In the form that the journal stores.
         redacted = redact_work_result(operation, payload, answer.result or {}, self.connector)
         return dict(json.loads(json.dumps(redacted)))
+
+    def _run(self, operation: str, params: Mapping[str, Any]) -> tuple[TaskPayload, TaskResult]:
+        if self.connector is None:
+            payload = build_work_payload(self.scope, operation, params)
+            return payload, run_locally(self.kind, payload, seconds=IN_PROCESS_SECONDS)
+        secrets, seconds = _read_secrets(self.scope, params), IN_PROCESS_SECONDS
+        answer = run_site_call_locally(self.connector, operation, params, seconds=seconds, secrets=secrets)
+        return TaskPayload({}), answer
 
 
 @dataclass(frozen=True)
@@ -332,6 +332,17 @@ def build_work_payload(scope: Scope, operation: str, params: Mapping[str, Any]) 
     if operation == RUN_TERRAFORM and params.get("plan_id"):
         task_params["plan"] = read_stored_plan(str(params["plan_id"]))
     return build_secret_payload(task_params, secrets)
+
+
+def read_call_secrets(scope: Scope, params: Mapping[str, Any]) -> None:
+    """Read the secrets that the parameters of a call name, and those of its connector.
+
+    Raises `Undelivered`, `ConnectorUnavailable` and `SecretUnreadable` if there is none, and `Unavailable` or
+    `SecretPending` while a delegate reads one.
+    """
+    _read_secrets(scope, params)
+    if (connector := find_work_connector(scope, params)) is not None and connector.secret is not None:
+        read_secret_value(connector.secret, reader=f"connector {connector}")
 
 
 def _read_secrets(scope: Scope, params: Mapping[str, Any]) -> dict[str, str]:

@@ -223,20 +223,13 @@ def test_a_hostile_reference_is_refused_with_its_field(
     assert field in {error["path"] for error in refusal.value.errors or []}
 
 
-def test_a_connector_through_a_delegate_is_refused(aws: Connector, admin: User) -> None:
-    aws.spec = {"credentials": "Delegate", "connect_through": "Delegate"}
-    aws.save()
-    with pytest.raises(BadInput) as refusal:
-        make(admin, aws, refer(aws, "prod/db"))
-    assert "only read from this Slipway" in (refusal.value.errors or [])[0]["message"]
-
-
-def test_a_referenced_connector_stays_with_slipway_and_is_not_deleted(aws: Connector, admin: User) -> None:
+def test_a_referenced_connector_may_move_to_a_delegate_and_is_not_deleted(
+    aws: Connector, admin: User
+) -> None:
     make(admin, aws, refer(aws, "prod/db"))
-    with pytest.raises(BadInput, match="Secrets refer to this connector"):
-        update_connector(
-            actor=admin, connector=aws, spec={"credentials": "Delegate", "connect_through": "Delegate"}
-        )
+    update_connector(
+        actor=admin, connector=aws, spec={"credentials": "Delegate", "connect_through": "Delegate"}
+    )
     aws.refresh_from_db()
     with pytest.raises((Conflict, ResourceInUse), match="secret Database"):
         delete_connector(actor=admin, connector=aws)

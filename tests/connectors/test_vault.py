@@ -178,7 +178,7 @@ def test_a_vault_that_is_away_or_in_a_forbidden_network_is_named(
         ({"url": "http://169.254.169.254/"}, "url"),
         ({"url": "ftp://vault.example.com"}, "url"),
         ({"url": "https://vault.example.com/?x=1"}, "url"),
-        ({"url": "https://vault.example.com", "connect_through": "Delegate"}, "connect_through"),
+        ({"url": "https://vault.example.com", "delegate_selectors": ["prod"]}, "delegate_selectors"),
         ({"url": "https://vault.example.com", "mount": "a/../b"}, "mount"),
         ({"url": "https://vault.example.com", "namespace": "a?b"}, "namespace"),
         ({"url": "https://vault.example.com", "authentication": "Magic"}, "authentication"),
@@ -237,3 +237,19 @@ def test_the_form_makes_a_connector_and_changes_it(
     shown = client.get(f"/connectors/{connector.pk}/").content.decode()
     assert f"AppRole <code>{ROLE_ID}</code>" in shown
     assert "AppRole" in client.get("/connectors/").content.decode()
+    stored = Connector.objects.get()
+    change = {
+        "name": "V",
+        "url": vault.url,
+        "mount": "secret",
+        "authentication": "AppRole",
+        "role_id": ROLE_ID,
+    }
+    change |= {
+        "connect_through": "Delegate",
+        "delegate_selectors": "prod, eu",
+        "secret": str(stored.secret_id),
+    }
+    version = f"{stored.updated_at.timestamp():.6f}"
+    assert client.post(f"/connectors/{stored.pk}/edit/", change | {"version": version}).status_code == 302
+    assert Connector.objects.get().spec["delegate_selectors"] == ["prod", "eu"]

@@ -27,6 +27,7 @@ from deployments.journal.callers import CONFIRM_PHASE, REPLAYED_PHASES, CheckCal
 from deployments.journal.delegate_calls import DelegateCalls, read_task_output
 from deployments.journal.engine_signals import ServiceLockRequired
 from deployments.journal.provisions import EngineProvisions
+from deployments.journal.referenced_secrets import unsent_while_pending
 from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAwsAccess
 from deployments.log import NewLogLine
 from deployments.models import ActionRun, AwsCall, StepExecution
@@ -107,7 +108,8 @@ class EngineStepContext(AwsClients):
         return DelegateCalls(self, cast("QueuedAwsAccess", access)) if hasattr(access, "queue") else None
 
     def _open_work(self, row: AwsCall) -> DirectAwsAccess | QueuedAwsAccess:
-        return self.runtime.open_work(self.step, row.operation, row.parsed_parameters)
+        with unsent_while_pending():
+            return self.runtime.open_work(self.step, row.operation, row.parsed_parameters)
 
     def copy_delegate_log(self, row: AwsCall) -> None:
         if row.service == DELEGATE_SERVICE and row.task_id is not None:
