@@ -43,8 +43,11 @@ class TaskOwner(Protocol):
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
         """Process the answer; the commit wakes the waiting work."""
 
-    def requeue(self, task: DelegateTask) -> None:
-        """Process a lost lease of a task that returns to the queue."""
+    def requeue(self, task: DelegateTask, refusal: str = "") -> None:
+        """Process a task that returns to the queue: its lease was lost, or its delegate could not begin it.
+
+        `refusal` is a sentence with the delegate and its reason.
+        """
 
     def record_lost(self, task: DelegateTask) -> None:
         """Process a lost lease; the result of the task is unknown."""

@@ -23,7 +23,7 @@ from delegates.models import (
 from delegates.protocol.notices import notify_task
 from delegates.queries.routing_candidates import CandidatePool, build_routing_request, read_candidate_pool
 from delegates.routing.decisions import RoutingResult, decide_route
-from delegates.routing.rules import RoutingRequest, RuleVerdict
+from delegates.routing.rules import RoutingRequest, RoutingRule, RuleVerdict
 from delegates.state_log import log_task_status
 from delegates.task_owners import get_task_owner
 from web.clock import get_database_time
@@ -93,6 +93,16 @@ def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
         end_queued_task(task, DelegateTask.Status.EXPIRED, _describe_expiry(task), now) for task in expired
     )
     return RoutingRound(offered, failed, expired_count)
+
+
+def has_other_delegate(task: DelegateTask, delegate_id: int, now: datetime) -> bool:
+    """Return whether another delegate may take a task that this one could not begin, if need be later.
+
+    Its scope must be loaded.
+    """
+    decision = decide_route(build_routing_request(task), read_candidate_pool([task], now).for_task(task))
+    unfit = {v.key for v in decision.verdicts if not v.ok and v.rule is not RoutingRule.CAPACITY}
+    return any(verdict.key not in unfit | {delegate_id} for verdict in decision.verdicts)
 
 
 def _decide(tasks: Iterable[DelegateTask], field: CandidatePool) -> list[tuple[DelegateTask, RoutingResult]]:

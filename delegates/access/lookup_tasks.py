@@ -210,7 +210,7 @@ class LookupTaskOwner:
         else:
             _record_answer(lookup, error=build_task_error(answer))
 
-    def requeue(self, task: DelegateTask) -> None:
+    def requeue(self, task: DelegateTask, refusal: str = "") -> None:
         """Do nothing; the task itself returns to the queue."""
 
     def get_mask(self, task: DelegateTask) -> SecretMask:

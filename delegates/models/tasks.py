@@ -122,13 +122,17 @@ class DelegateTask(models.Model):
 
 
 class TaskAttempt(models.Model):
-    """Assignment of a task to an instance under a fence; `answered_at` is the time of the final report."""
+    """Assignment of a task to an instance under a fence; `answered_at` is the time of the final report.
+
+    `refusal` says why the delegate could not begin the task, which then went to another one.
+    """
 
     task = models.ForeignKey(DelegateTask, on_delete=models.CASCADE, related_name="taken")
     fence = models.PositiveIntegerField()
     instance = models.ForeignKey(DelegateInstance, on_delete=models.SET_NULL, null=True, related_name="+")
     at = models.DateTimeField()
     answered_at = models.DateTimeField(null=True)
+    refusal = models.TextField(blank=True, default="", db_default="")
     # The exact operation, such as "ecs:DescribeServices", if the kind alone is not enough.
     variant = models.CharField(max_length=128, blank=True, default="")
 

@@ -212,7 +212,7 @@ def queue_read(
 class ReadOwner:
     """Base class of owners of reads: no log output, and lost tasks are requeued."""
 
-    def requeue(self, task: DelegateTask) -> None:
+    def requeue(self, task: DelegateTask, refusal: str = "") -> None:
         """Do nothing; the task itself returns to the queue."""
 
     def get_mask(self, task: DelegateTask) -> SecretMask:

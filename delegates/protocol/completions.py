@@ -9,10 +9,12 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from delegates.access.site_calls import record_answered_host_key
 from delegates.live import publish_delegates_changed, publish_task_changed
 from delegates.models import DelegateInstance, DelegateTask, LateAnswer, TaskAttempt
+from delegates.protocol.leases import build_requeue_values
 from delegates.protocol.logs import append_missing_lines_note, get_task_attempt, parse_task_path
 from delegates.protocol.problems import StaleFence
 from delegates.protocol.requests import AgentReply, AgentRequest, RequestFields, replace_unstorable
@@ -20,7 +22,7 @@ from delegates.protocol.result_schemas import validate_answer
 from delegates.protocol.sessions import get_session_instance
 from delegates.state_log import log_task_status
 from delegates.task_owners import TaskAnswer, get_task_owner, has_secret_result
-from delegates.task_queue import allow_delegate, block_delegate, route_after_commit
+from delegates.task_queue import allow_delegate, block_delegate, has_other_delegate, route_after_commit
 from guards.masks import HidingMask
 from web.clock import get_database_time
 
@@ -72,6 +74,8 @@ def complete_task(
         attempt = get_task_attempt(instance, task_id, fence)
         answer = _redact_error(attempt.task, validate_answer(attempt, answer))
         now = get_database_time()
+        if _pass_on(attempt, instance, answer, now):
+            return True
         if _claim(attempt, instance, answer, now):
             task = DelegateTask.objects.select_related("connector", "scope").get(pk=task_id)
             log_task_status(task, previous=DelegateTask.Status.STARTED)
@@ -86,6 +90,40 @@ def complete_task(
             return True
         _store_late_answer(attempt, instance, answer, now)
     return False
+
+
+def _pass_on(attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer, now: datetime) -> bool:
+    """Queue a task for another delegate if this one could not begin it; return False if it stays as it is."""
+    if not _is_refusal(attempt.task, answer):
+        return False
+    task = DelegateTask.objects.select_related("connector", "scope").get(pk=attempt.task_id)
+    is_over = task.abort_requested or task.deadline <= now
+    if is_over or not has_other_delegate(task, instance.delegate_id, now):
+        return False
+    reason = _get_reason(answer)
+    refusal = f"{task.instance_name} could not begin it: {reason.rstrip('.') or 'it gave no reason'}."
+    if not _filter_held(attempt, instance).update(**build_requeue_values(refusal)):
+        return False
+    TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now, refusal=reason or refusal)
+    task.refresh_from_db()
+    log_task_status(task, previous=DelegateTask.Status.STARTED)
+    publish_task_changed(task.pk)
+    _record_reachability(task, instance, answer)
+    if (owner := get_task_owner(task)) is not None:
+        owner.requeue(task, refusal)
+    publish_delegates_changed(instance.delegate_id)
+    route_after_commit(task.pk)
+    return True
+
+
+def _is_refusal(task: DelegateTask, answer: TaskAnswer) -> bool:
+    """Return whether the delegate lacks what the task needs, so that nothing has begun.
+
+    A write to AWS rests on reads that the engine repeats before it sends it again.
+    """
+    is_aws_write = task.is_write and task.kind == DelegateTask.Kind.AWS
+    lacks = answer.status == "FAILED" and (answer.error or {}).get("capability") is True
+    return lacks and not answer.is_bad and not is_aws_write
 
 
 def _redact_error(task: DelegateTask, answer: TaskAnswer) -> TaskAnswer:
@@ -109,11 +147,8 @@ def _is_protocol_word(value: Any) -> bool:
 
 
 def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer, now: datetime) -> bool:
-    open_task = DelegateTask.objects.filter(
-        pk=attempt.task_id, status=DelegateTask.Status.STARTED, fence=attempt.fence, instance=instance
-    )
     return bool(
-        open_task.update(
+        _filter_held(attempt, instance).update(
             status=STATUSES[answer.status],
             finished_at=now,
             lease_until=None,
@@ -123,6 +158,13 @@ def _claim(attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswer,
             error=answer.error,
             reason=_get_reason(answer),
         )
+    )
+
+
+def _filter_held(attempt: TaskAttempt, instance: DelegateInstance) -> QuerySet[DelegateTask]:
+    """Return the task if the instance still holds it under the fence of this attempt."""
+    return DelegateTask.objects.filter(
+        pk=attempt.task_id, status=DelegateTask.Status.STARTED, fence=attempt.fence, instance=instance
     )
 
 

@@ -97,7 +97,11 @@ def _release_lost_task(task_id: UUID, now: datetime) -> bool:
         pk=task_id, status=STARTED, fence=task.fence, lease_until=task.lease_until, lease_until__lte=now
     )
     changed = unchanged.update(
-        **(_build_requeue_values(task) if is_requeued else _build_lost_values(task, now))
+        **(
+            build_requeue_values(f"{task.instance_name} was lost. It is queued again.")
+            if is_requeued
+            else _build_lost_values(task, now)
+        )
     )
     if not changed:
         return False
@@ -109,7 +113,8 @@ def _release_lost_task(task_id: UUID, now: datetime) -> bool:
     return True
 
 
-def _build_requeue_values(task: DelegateTask) -> dict[str, object]:
+def build_requeue_values(reason: str) -> dict[str, object]:
+    """Return the values of a task that its instance has no longer and another one may take."""
     return {
         "status": DelegateTask.Status.QUEUED,
         "instance": None,
@@ -117,7 +122,7 @@ def _build_requeue_values(task: DelegateTask) -> dict[str, object]:
         "offered_to": None,
         "offered_until": None,
         "started_at": None,
-        "reason": f"{task.instance_name} was lost. It is queued again.",
+        "reason": reason,
     }
 
 

@@ -18,6 +18,7 @@ from delegates.models import (
     DelegateTask,
     LastServed,
     RoutingDecision,
+    TaskAttempt,
 )
 from delegates.routing.rules import RoutingCandidate, RoutingRequest
 
@@ -72,6 +73,7 @@ class CandidatePool:
     allowed: dict[tuple[int, str], float] = field(default_factory=dict)
     served: dict[int, int] = field(default_factory=dict)
     missed: dict[Any, Counter[int]] = field(default_factory=dict)
+    refusals: dict[tuple[Any, int], str] = field(default_factory=dict)
 
     def for_task(self, task: DelegateTask) -> list[RoutingCandidate]:
         """Return the candidates for one task."""
@@ -92,6 +94,7 @@ class CandidatePool:
             served_connector=task.connector_id is not None
             and self.served.get(task.connector_id) == candidate.key,
             missed=missed,
+            refusal=self.refusals.get((task.pk, candidate.key), ""),
         )
 
     def record_assignment(self, key: int) -> None:
@@ -121,7 +124,19 @@ def read_candidate_pool(tasks: Sequence[DelegateTask], now: datetime) -> Candida
             LastServed.objects.filter(connector__in=connectors).values_list("connector_id", "delegate_id")
         ),
         missed=_count_missed_offers(lapsed, now),
+        refusals=_read_refusals([task.pk for task in tasks if task.attempts]),
     )
+
+
+def _read_refusals(tasks: list[Any]) -> dict[tuple[Any, int], str]:
+    """Return why delegates could not begin these tasks, by task and delegate."""
+    if not tasks:
+        return {}
+    refused = TaskAttempt.objects.filter(task__in=tasks, instance__isnull=False).exclude(refusal="")
+    return {
+        (task, delegate): refusal
+        for task, delegate, refusal in refused.values_list("task_id", "instance__delegate_id", "refusal")
+    }
 
 
 def _count_missed_offers(tasks: list[Any], now: datetime) -> dict[Any, Counter[int]]:

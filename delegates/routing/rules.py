@@ -15,6 +15,7 @@ class RoutingRule(StrEnum):
     AWS_ACCOUNT = "AWS account"
     SELECTORS = "selectors"
     BLOCKLIST = "not blocked"
+    TRIED = "not tried"
     CAPACITY = "capacity"
     SCRIPTS = "scripts"
     ISOLATION = "isolation"
@@ -63,6 +64,8 @@ class RoutingCandidate:
     blocked_reason: str = ""
     allowed_seconds: float = 0
     served_connector: bool = False
+    # Why it could not begin this task; "" if it has not tried.
+    refusal: str = ""
     missed: int = 0
     last_assigned_at: float = 0
     # What its release can do; None is everything.
@@ -236,6 +239,16 @@ def _check_blocklist(request: RoutingRequest, candidate: RoutingCandidate) -> Ru
     return RuleVerdict(candidate.key, candidate.name, RoutingRule.BLOCKLIST, True, "No recent failure.")
 
 
+def _check_tried(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
+    """Return the verdict on earlier attempts: a delegate that could not begin a task is not asked again."""
+    tried = bool(candidate.refusal)
+    detail = (
+        f"It could not begin this task: {candidate.refusal}" if tried else "It has not refused this task."
+    )
+    remedy = "Run it again once the cause is removed." if tried else ""
+    return RuleVerdict(candidate.key, candidate.name, RoutingRule.TRIED, not tried, detail, remedy)
+
+
 def _check_capacity(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
     if not candidate.capacity:
         detail = "It has no instance that accepts tasks."
@@ -300,5 +313,6 @@ _RULES: tuple[Callable[[RoutingRequest, RoutingCandidate], RuleVerdict], ...] = 
     _check_aws_account,
     _check_selectors,
     _check_blocklist,
+    _check_tried,
     _check_capacity,
 )

@@ -71,11 +71,11 @@ class CallOwner:
         elif self._answer(call, error, answer) and error is None:
             _record_account(task, call, answer)
 
-    def requeue(self, task: DelegateTask) -> None:
-        """Return a read of a lost delegate to the queue."""
+    def requeue(self, task: DelegateTask, refusal: str = "") -> None:
+        """Return a call to the queue: a read of a lost delegate, or what its delegate could not begin."""
         call = _get_call(task)
-        if call is not None and delegate_calls.requeue_read(call.pk, call.send_number):
-            _record_end(call, "LOST")
+        if call is not None and delegate_calls.requeue_call(call.pk, call.send_number):
+            _record_end(call, "REFUSED" if refusal else "LOST", refusal)
 
     def record_lost(self, task: DelegateTask) -> None:
         """Mark a write of a lost delegate as unknown: the engine confirms it in AWS (rule 7)."""
@@ -256,9 +256,10 @@ def _record_claim(call: AwsCall, task: DelegateTask, runtime: EngineRuntime) -> 
     _save_history(call, [*history, entry][-MAX_HISTORY:])
 
 
-def _record_end(call: AwsCall, end: str) -> None:
+def _record_end(call: AwsCall, end: str, reason: str = "") -> None:
     if call.served_by:
-        _save_history(call, [*call.served_by[:-1], {**call.served_by[-1], "end": end}])
+        details = {"end": end, "reason": reason} if reason else {"end": end}
+        _save_history(call, [*call.served_by[:-1], {**call.served_by[-1], **details}])
 
 
 def _save_history(call: AwsCall, history: list[dict[str, Any]]) -> None:

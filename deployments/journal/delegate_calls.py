@@ -199,9 +199,9 @@ def record_answer(
     return bool(changed)
 
 
-def requeue_read(call_id: int, send_number: int) -> bool:
-    """Return a lost read to the queue of delegate tasks; return False if the call is not a sent read."""
-    sent = AwsCall.objects.filter(pk=call_id, send_number=send_number, state=CallState.SENT, is_write=False)
+def requeue_call(call_id: int, send_number: int) -> bool:
+    """Return a sent call without effect to the queue of delegate tasks; return False if it is not sent."""
+    sent = AwsCall.objects.filter(pk=call_id, send_number=send_number, state=CallState.SENT)
     return bool(sent.update(state=CallState.PLANNED))
 
 
@@ -246,6 +246,37 @@ def read_task_output(
     call: AwsCall, row: ActionRun, cursors: dict[str, list[int]], log_step: StepExecution, now: datetime
 ) -> list[NewLogLine]:
     """Return the new lines since the last pass and advance `cursors`."""
+    return [
+        *_report_refusals(call, row, cursors, log_step, now),
+        *_read_new_chunks(call, row, cursors, log_step, now),
+    ]
+
+
+def _report_refusals(
+    call: AwsCall, row: ActionRun, cursors: dict[str, list[int]], log_step: StepExecution, now: datetime
+) -> list[NewLogLine]:
+    """Return a line for each delegate that could not begin the call since the last pass."""
+    refusals = [str(entry["reason"]) for entry in call.served_by if entry.get("reason")]
+    key = f"refusals {call.task_id}"
+    reported = cursors.get(key, [0])[0]
+    if len(refusals) > reported:
+        cursors[key] = [len(refusals)]
+    return [
+        NewLogLine(
+            at=now,
+            step_id=log_step.pk,
+            step=log_step.identifier,
+            unit=row.unit,
+            level="warning",
+            text=f"{refusal} Another delegate gets this task.",
+        )
+        for refusal in refusals[reported:]
+    ]
+
+
+def _read_new_chunks(
+    call: AwsCall, row: ActionRun, cursors: dict[str, list[int]], log_step: StepExecution, now: datetime
+) -> list[NewLogLine]:
     key = f"task {call.task_id}"
     position = cursors.get(key, [0])[0]
     chunks = TaskLogChunk.objects.filter(task=call.task_id, sequence__gte=position).order_by("sequence")

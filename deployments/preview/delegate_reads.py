@@ -219,7 +219,7 @@ class PreviewOwner:
         error = None if answer.status == "SUCCEEDED" else build_task_error(answer)
         self._record_answer(request, task, result=answer.result, error=error)
 
-    def requeue(self, task: DelegateTask) -> None:
+    def requeue(self, task: DelegateTask, refusal: str = "") -> None:
         """Do nothing: the task itself goes to the next delegate."""
 
     def get_mask(self, task: DelegateTask) -> SecretMask:

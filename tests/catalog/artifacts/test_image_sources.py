@@ -238,6 +238,20 @@ def test_a_delegate_lists_the_repositories_where_the_connector_says_so(
     assert client.get(address).json()["results"] == ["shop/web"]
 
 
+def test_a_delegate_that_cannot_reach_the_registry_leaves_it_to_another_one(
+    drive: Drive, hub: Registry, browse: Callable[[User], Client]
+) -> None:
+    pk = create_registry_connector(hub, connect_through="Delegate", delegate_selectors=["net"]).pk
+    hub.repositories = ("shop/web",)
+    far, client = hand("far", tags=("net",)), browse(User.objects.get(username="admin"))
+    address = f"/api/v1/connectors/{pk}/registries/repositories"
+    assert client.get(address).status_code == 202
+    near = hand("near", tags=("net",), hostname="ip-10-0-1-8")
+    far.refuse("no connection to the registry")
+    near.serve()
+    assert client.get(address).json()["results"] == ["shop/web"]
+
+
 def test_an_agent_that_knows_no_catalog_is_told_apart_from_an_empty_registry() -> None:
     class Greeted:
         def call(self, *_: object) -> dict[str, object]:

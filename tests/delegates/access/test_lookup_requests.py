@@ -59,6 +59,19 @@ def test_a_test_is_made_by_a_delegate_and_names_it(connector: Connector, admin: 
     assert AuditEntry.objects.get(action="connector.test").after["ok"]
 
 
+def test_a_delegate_that_cannot_reach_aws_leaves_the_test_to_another_one(
+    connector: Connector, admin: User
+) -> None:
+    far = hand("far", tags=("prod",))
+    create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
+    near = hand("near", tags=("prod",), hostname="ip-10-0-1-8")
+    far.refuse("no connection to sts")
+    near.serve()
+    connector.refresh_from_db()
+    assert connector.last_test_ok
+    assert connector.last_test_report["delegate"] == "near on ip-10-0-1-8"
+
+
 def test_tags_that_nobody_has_are_the_answer(connector: Connector, admin: User) -> None:
     create_lookup_request(actor=admin, connector=connector, kind=LookupRequest.Kind.TEST)
     connector.refresh_from_db()

@@ -3,13 +3,17 @@
 import pytest
 
 from connectors.operations import create_secret
+from delegates.models import Delegate, DelegateTask
+from delegates.task_queue import route_waiting_tasks
 from deployments.models import AwsCall, StepExecution
 from pipelines.operations.pipelines import PipelineNotRunnable
 from rbac.models import Scope, User
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
+from tests.fixtures.fake_delegates import hand
 from tests.secret_watch.marker import planted
-from tests.steps.kinds.conftest import Site
+from tests.steps.kinds.conftest import Site, Worker
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -103,3 +107,27 @@ def test_a_request_that_cannot_be_is_refused_when_saved(
     with pytest.raises(PipelineNotRunnable) as refused:
         write(http_text(url, options))
     assert message in str(refused.value.errors)
+
+
+def test_what_one_delegate_cannot_reach_another_one_asks(
+    write: Write, drive: Drive, site: Site, worker: Worker
+) -> None:
+    far = hand("far", tags=("scripts",), hostname="ip-10-0-1-8")
+    Delegate.objects.filter(name="scripts").update(draining=True)
+    text = http_text(site.url, "method: POST")
+    execution = write(text.replace("type: Http,", "type: Http, delegateSelectors: [scripts],")).start()
+    while not DelegateTask.objects.exists():
+        drive.pass_time(1)
+    route_waiting_tasks(get_database_time())
+    Delegate.objects.filter(name="scripts").update(draining=False)
+    far.refuse("no connection to the site")
+    while not execution.is_over:
+        worker.serve()
+        drive.pass_time(1)
+        execution.refresh_from_db()
+    assert execution.status == "SUCCESS", execution.failure
+    assert len(site.requests) == 1
+    assert (
+        "far on ip-10-0-1-8 could not begin it: no connection to the site. Another delegate gets this task."
+        in drive.log(execution)
+    )

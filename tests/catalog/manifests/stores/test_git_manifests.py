@@ -182,6 +182,33 @@ def test_a_delegate_fetches_where_the_connector_says_so(
     assert list_commits(execution) == {commit}
 
 
+def test_a_delegate_that_cannot_reach_the_repository_leaves_it_to_another_one(
+    drive: Drive, git_server: GitServer, move: Move
+) -> None:
+    commit = git_server.commit(texts())
+    create_git_connector(git_server.url, connect_through="Delegate", delegate_selectors=["net"])
+    move("Git", MAIN)
+    far = hand("far", tags=("net",))
+    register_task_owner(CALL_OWNER, CallOwner(drive.runtime))
+    try:
+        execution = drive.start("1.27")
+        while not DelegateTask.objects.exists():
+            drive.pass_time(1)
+        near = hand("near", tags=("net",), hostname="ip-10-0-1-8")
+        far.refuse("no connection to the repository")
+        while not execution.is_over:
+            drive.pass_time(1)
+            near.serve()
+            execution.refresh_from_db()
+    finally:
+        register_task_owner(CALL_OWNER, CallOwner())
+    assert execution.status == "SUCCESS", execution.failure
+    assert list_commits(execution) == {commit}
+    assert "no connection to the repository. Another delegate gets this task." in " ".join(
+        drive.log(execution)
+    )
+
+
 def test_an_override_may_lie_in_another_branch(
     drive: Drive, git_server: GitServer, move: Move, browse: Callable[[User], Client]
 ) -> None:
