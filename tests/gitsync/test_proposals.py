@@ -9,12 +9,15 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from catalog.models import Infrastructure, Service
+from connectors.models import Secret
 from gitsync.models import GitSync, GitSyncProposal
 from gitsync.proposals import passes
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
-from tests.fixtures.git import GitServer
+from tests.fixtures.git import PASSWORD, USERNAME, GitServer
+from tests.fixtures.ssh import SshServer
 from tests.gitsync.conftest import ENVIRONMENT, PIPELINE, SERVICE, RunPass
+from tests.secret_watch.marker import planted
 from web.clock import get_database_time
 
 Browse = Callable[[User], Client]
@@ -108,7 +111,7 @@ def test_forms_commit_an_infrastructure_and_a_pipeline(
     address = f"/environments/{place.environment_id}/infrastructures/{place.pk}/edit/"
     page = pages.get(address)
     assert "Commit change" in page.content.decode()
-    assert "Edits are committed to main" in page.content.decode()
+    assert "Edits are committed to <code>main</code>" in page.content.decode()
     form = page.context["form"]
     values = {name: form[name].value() for name in form.fields if form[name].value() is not None}
     answer = pages.post(address, values | {"name": "Other"}, follow=True)
@@ -208,6 +211,35 @@ def test_the_words_of_a_server_that_refuses_are_the_reason(client: APIClient, gi
     git_server.git("-C", str(git_server.bare), "config", "http.receivepack", "false")
     assert change_service(client, name="Site").status_code == 202
     assert "403" in push().reason
+
+
+def test_the_credentials_of_the_connector_push_over_https_and_ssh(
+    client: APIClient, git_sync: GitSync, git_server: GitServer, ssh_server: SshServer
+) -> None:
+    connector = git_sync.connector
+    assert connector is not None
+    ways = [
+        (git_server.private_url, {"authentication": "UsernamePassword", "username": USERNAME}, PASSWORD),
+        # What follows the key is no part of it.
+        (ssh_server.url, {"authentication": "SshKey"}, f"{ssh_server.key}{planted('comment')}\n"),
+    ]
+    before = Service.objects.get().name
+    for number, (url, spec, value) in enumerate(ways):
+        connector.spec = {"url": url, **spec}
+        connector.secret = Secret.objects.create(
+            scope=connector.scope, identifier=f"s{number}", name="S", value=value
+        )
+        connector.save()
+        GitSync.objects.update(edits_branch=f"edit-{number}")
+        assert change_service(client, name=f"Site {number}").status_code == 202
+        proposal = push()
+        assert (proposal.state, proposal.reason) == ("PUSHED", "")
+        assert f"name: Site {number}" in read(git_server, f"edit-{number}", WEB)
+    assert Service.objects.get().name == before
+
+    ssh_server.renew()
+    assert change_service(client, name="Site 2").status_code == 202
+    assert "host key of 127.0.0.1 has changed" in push().reason
 
 
 def test_who_may_not_edit_the_resource_proposes_nothing(

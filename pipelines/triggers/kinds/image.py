@@ -73,7 +73,7 @@ class ImagePush(TriggerKind):
         Setting(
             POLL,
             "Poll the repository",
-            "Where the registry sends no events. The first look starts nothing.",
+            "Where the registry sends no events. The first poll starts no run.",
             choices=(
                 (NEVER, "Never"),
                 ("1", "Every minute"),
@@ -86,7 +86,7 @@ class ImagePush(TriggerKind):
         Setting(
             CONNECTOR,
             "Connector",
-            "To AWS or a Docker registry, such as org.ecr. The service account needs access to it.",
+            "For polls and queues: to AWS or a registry, such as org.ecr. The service account needs access.",
         ),
         Setting(REGION, "Region", "Of Amazon ECR. Empty: the test region of the connector."),
         Setting(
