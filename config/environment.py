@@ -176,6 +176,10 @@ class EnvironmentSettings(BaseSettings):
         30, alias="SLIPWAY_KEEP_DELEGATE_EVENTS_DAYS", ge=1, le=MOST_KEPT_DAYS
     )
     """How many days the events of delegates are kept."""
+    archive_delegates_days: int = Field(30, alias="SLIPWAY_ARCHIVE_DELEGATES_DAYS", ge=1, le=MOST_KEPT_DAYS)
+    """After how many days without contact a delegate leaves the lists. It returns once an instance registers,
+    or when somebody restores it.
+    """
     keep_acceptance_runs_days: int = Field(
         365, alias="SLIPWAY_KEEP_ACCEPTANCE_RUNS_DAYS", ge=1, le=MOST_KEPT_DAYS
     )

@@ -1,5 +1,6 @@
 """Django settings of every process, in embedded and production mode."""
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -168,6 +169,7 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(HOME / "beat-schedule")
 CELERY_BEAT_MAX_LOOP_INTERVAL = 1
 # How long rows are kept, by the variable that says so.
 RETENTION_DAYS = ENV.retention_days
+ARCHIVE_DELEGATES_AFTER = timedelta(days=ENV.archive_delegates_days)
 _PRUNE_SECONDS = {
     "executions": 600.0,
     "deployments": 600.0,

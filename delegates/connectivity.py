@@ -25,6 +25,7 @@ class Connectivity(StrEnum):
     PENDING_APPROVAL = "PENDING_APPROVAL"
     REJECTED = "REJECTED"
     DISABLED = "DISABLED"
+    ARCHIVED = "ARCHIVED"
 
 
 def is_connected(instance: DelegateInstance, now: datetime) -> bool:
@@ -51,7 +52,9 @@ def compute_instance_status(instance: DelegateInstance, now: datetime) -> Connec
 def compute_delegate_status(
     delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
 ) -> Connectivity:
-    """Return the status of a delegate: users' decisions first, then its best instance."""
+    """Return the status of a delegate: users' decisions and the archive first, then its best instance."""
+    if delegate.archived_at is not None:
+        return Connectivity.ARCHIVED
     if delegate.admission != Delegate.Admission.ENABLED:
         return Connectivity(delegate.admission)
     statuses = {compute_instance_status(instance, now) for instance in instances}
@@ -67,7 +70,8 @@ def compute_delegate_status(
 
 
 InstanceStatus = DelegateInstance.Status
-_ENABLED: Final = Q(admission=Delegate.Admission.ENABLED)
+_ARCHIVED: Final = Q(archived_at__isnull=False)
+_ENABLED: Final = Q(admission=Delegate.Admission.ENABLED, archived_at__isnull=True)
 
 
 def build_connectivity_case(now: datetime) -> Case:
@@ -75,6 +79,7 @@ def build_connectivity_case(now: datetime) -> Case:
     alive_instances = _select_alive(now)
     working = alive_instances.filter(status=InstanceStatus.REGISTERED)
     return Case(
+        When(_ARCHIVED, then=Value(Connectivity.ARCHIVED.value)),
         When(~_ENABLED, then=F("admission")),
         When(Q(draining=True) & Exists(alive_instances), then=Value(Connectivity.DRAINING.value)),
         When(Exists(_select_connected(now)), then=Value(Connectivity.CONNECTED.value)),

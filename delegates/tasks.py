@@ -26,6 +26,7 @@ def tick(**_: Any) -> None:
             sessions.extend_leases_after_outage(now)
             built_in_delegate.record_built_in_heartbeat(now)
             liveness.record_silent_instances(now)
+            liveness.archive_absent_delegates(now)
             erase_old_secret_values(now)
         # One query each on a partial index, which is usually empty.
         if DelegateTask.objects.filter(status=DelegateTask.Status.STARTED).exists():

@@ -13,6 +13,7 @@ urlpatterns = [
     path("delegates/<int:pk>/approve/", delegates.approve_delegate, name="approve-delegate"),
     path("delegates/<int:pk>/reject/", delegates.reject_delegate, name="reject-delegate"),
     path("delegates/<int:pk>/enable/", delegates.enable_delegate, name="enable-delegate"),
+    path("delegates/<int:pk>/restore/", delegates.restore_delegate, name="restore-delegate"),
     path("delegates/<int:pk>/drain/", delegates.drain_delegate, name="drain-delegate"),
     path("delegates/<int:pk>/blocks/<int:entry>/", delegates.delete_block, name="lift-block"),
     path("delegates/help/", installation.show_install_help, name="help-with-delegates"),

@@ -64,6 +64,7 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     "CONNECTED": StatusBadge("Connected", "connected", "success"),
     "LATE": StatusBadge("Late", "warning", "waiting"),
     "DISCONNECTED": StatusBadge("Disconnected", "failed", "failed"),
+    "ARCHIVED": StatusBadge("Archived", "queued", "queued"),
     "NEVER_CONTACTED": StatusBadge("Never contacted", "queued", "queued"),
     "GONE": StatusBadge("Gone", "skipped", "queued"),
     "DRAINING": StatusBadge("Draining", "draining", "running"),

@@ -101,6 +101,12 @@ class DelegateDocument(serializers.Serializer[Any]):
     project = serializers.CharField(source="delegate.scope.project")
     status = serializers.ChoiceField(choices=STATUSES, source="facts.status")
     reason = serializers.CharField(source="facts.reason")
+    differences = serializers.ListField(
+        child=serializers.CharField(),
+        source="facts.differences",
+        help_text="Facts in which its connected instances differ, as sentences.",
+    )
+    archived_at = serializers.DateTimeField(source="delegate.archived_at", allow_null=True)
     admission = serializers.ChoiceField(choices=Delegate.Admission.choices, source="delegate.admission")
     draining = serializers.BooleanField(source="delegate.draining")
     is_built_in = serializers.BooleanField(source="delegate.is_built_in")
@@ -196,7 +202,7 @@ STATUS = OpenApiParameter(
     "status",
     OpenApiTypes.STR,
     enum=[status.value for status in Connectivity],
-    description="Filter by status.",
+    description="Filter by status; by default all but archived ones.",
 )
 INSTANCE = OpenApiParameter("instance", OpenApiTypes.INT, description="Instance; by default the newest.")
 AFTER = OpenApiParameter(
@@ -223,8 +229,8 @@ class Delegates(BaseApiView):
             rows = rows.filter(name=name)
         if tag := request.GET.get("tag"):
             rows = filter_by_tag(rows, tag, now)
-        if status := request.GET.get("status"):
-            rows = filter_by_status(rows, _validate_status(status), now)
+        status = request.GET.get("status", "")
+        rows = filter_by_status(rows, _validate_status(status) if status else "", now)
         pages = CursorPagination()
         page_rows = pages.paginate_queryset(_select_document_relations(rows), request, self)
         return pages.get_paginated_response(serialize_delegates(page_rows, now))
@@ -309,6 +315,12 @@ class DelegateEnabling(DecisionRoute):
     """Enabling of a disabled or draining delegate."""
 
     operation = staticmethod(operations.enable_delegate)
+
+
+class DelegateRestoring(DecisionRoute):
+    """Restoring of an archived delegate; its next registration restores it too."""
+
+    operation = staticmethod(operations.restore_delegate)
 
 
 class DelegateDraining(DecisionRoute):

@@ -50,6 +50,7 @@ urlpatterns = [
     path("delegates/<int:pk>/reject", delegates.DelegateRejection.as_view(), name="api-reject-delegate"),
     path("delegates/<int:pk>/disable", delegates.DelegateDisabling.as_view(), name="api-disable-delegate"),
     path("delegates/<int:pk>/enable", delegates.DelegateEnabling.as_view(), name="api-enable-delegate"),
+    path("delegates/<int:pk>/restore", delegates.DelegateRestoring.as_view(), name="api-restore-delegate"),
     path("delegates/<int:pk>/drain", delegates.DelegateDraining.as_view(), name="api-drain-delegate"),
     path("delegates/<int:pk>/tags", delegates.DelegateOwnTags.as_view(), name="api-delegate-tags"),
     path("delegates/<int:pk>/delays", delegates.DelegateDelays.as_view(), name="api-delegate-delays"),

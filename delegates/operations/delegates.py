@@ -1,4 +1,4 @@
-"""Operations on delegates: update, approve, reject, disable, enable, drain, delete."""
+"""Operations on delegates: update, approve, reject, disable, enable, drain, restore, delete."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -93,6 +93,21 @@ def drain_delegate(*, actor: User, delegate: Delegate) -> Delegate:
     if delegate.admission != Admission.ENABLED or delegate.draining:
         raise Conflict(f"The delegate {delegate} {_build_state(delegate)}: there is nothing to drain.")
     return _set_draining(actor, delegate, draining=True)
+
+
+def restore_delegate(*, actor: User, delegate: Delegate) -> Delegate:
+    """Take a delegate out of the archive, for another period of absence. Raises `Conflict`."""
+    require(actor, EDIT, delegate)
+    with transaction.atomic():
+        now = get_database_time()
+        archived = Delegate.objects.filter(pk=delegate.pk, archived_at__isnull=False)
+        if not archived.update(archived_at=None, away_since=now):
+            raise Conflict(f"The delegate {delegate} is not archived: there is nothing to restore.")
+        record_audit_entry(actor=actor, action="delegate.restore", thing=delegate)
+        record_decision_event(delegate, Kind.ENABLED, f"Taken out of the archive by {actor}.")
+        publish_delegates_changed(delegate.pk)
+    delegate.archived_at = None
+    return delegate
 
 
 def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = False) -> None:

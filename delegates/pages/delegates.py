@@ -59,8 +59,7 @@ def list_delegates(request: PageRequest) -> HttpResponse:
         delegates = delegates.filter(name__icontains=text)
     if tag:
         delegates = queries.filter_by_tag(delegates, tag, now)
-    if status:
-        delegates = queries.filter_by_status(delegates, status, now)
+    delegates = queries.filter_by_status(delegates, status, now)
     page = paginate_queryset(queries.prefetch_instances(delegates), request, order="name", oldest_first=True)
     content = {
         "page": page,
@@ -381,6 +380,14 @@ def enable_delegate(request: PageRequest, pk: int) -> HttpResponse:
     return _run_decision(
         request, delegate, operations.enable_delegate, f"{delegate.name} accepts tasks again."
     )
+
+
+@require_sign_in
+@require_POST
+def restore_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Take a delegate out of the archive."""
+    delegate = _get_delegate(request, pk, EDIT)
+    return _run_decision(request, delegate, operations.restore_delegate, f"{delegate.name} restored.")
 
 
 @require_sign_in

@@ -1,14 +1,15 @@
-"""Instance liveness: late, disconnected and deleted instances (R031, T16)."""
+"""Instance liveness: late, disconnected and deleted instances, archived delegates (R031, T16)."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from delegates.connectivity import AWAY_AFTER, LATE_AFTER
 from delegates.live import publish_delegates_changed
-from delegates.models import DelegateEvent, DelegateInstance
+from delegates.models import Delegate, DelegateEvent, DelegateInstance
 from delegates.protocol.events import get_instance_label, notify_away, record_event
 from delegates.protocol.limits import GONE_AFTER
 
@@ -76,6 +77,30 @@ def _record_transition(instance: DelegateInstance, now: datetime) -> bool:
     if instance.is_recorded_late:  # type: ignore[attr-defined]
         return False
     record_event(instance, LATE, f"{get_instance_label(instance)} missed a heartbeat.", at=now)
+    return True
+
+
+def archive_absent_delegates(now: datetime) -> int:
+    """Archive delegates without contact for the period of the settings, and return their number."""
+    period = settings.ARCHIVE_DELEGATES_AFTER
+    absent = Delegate.objects.filter(archived_at=None, is_built_in=False, away_since__lte=now - period)
+    return sum(_archive(delegate, absent, now) for delegate in list(absent[:BATCH_SIZE]))
+
+
+@transaction.atomic
+def _archive(delegate: Delegate, absent: QuerySet[Delegate], now: datetime) -> bool:
+    # The condition again: it may have registered meanwhile.
+    if not absent.filter(pk=delegate.pk).update(archived_at=now):
+        return False
+    DelegateEvent.objects.create(
+        scope_id=delegate.scope_id,
+        delegate=delegate,
+        name=delegate.name,
+        at=now,
+        kind=GONE,
+        text=f"Archived: it was not heard for {settings.ARCHIVE_DELEGATES_AFTER.days} days.",
+    )
+    publish_delegates_changed(delegate.pk)
     return True
 
 

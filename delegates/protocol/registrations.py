@@ -273,6 +273,9 @@ def _get_or_create_delegate(registration: AgentRegistration, token: DelegateToke
     rows = Delegate.objects.select_related("configuration", "scope")
     delegate = rows.filter(scope_id=token.scope_id, name=registration.name).first()
     if delegate is not None:
+        if delegate.archived_at is not None:
+            Delegate.objects.filter(pk=delegate.pk).update(archived_at=None)
+            delegate.archived_at = None
         return delegate
     configuration = DelegateConfiguration.objects.get(is_primary=True)
     needs_approval = configuration.requires_approval

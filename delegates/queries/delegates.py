@@ -16,6 +16,7 @@ from delegates.connectivity import (
     compute_instance_status,
 )
 from delegates.models import Delegate, DelegateEvent, DelegateInstance, DelegateTask, DelegateToken
+from delegates.queries.differences import list_differences
 from rbac.models import Scope
 from rbac.policy import Principal, build_below_filter, filter_visible
 
@@ -55,6 +56,7 @@ class DelegateFacts:
     expected: int
     capacity: int
     running: int
+    differences: tuple[str, ...]
 
 
 def list_visible_delegates(
@@ -69,7 +71,9 @@ def list_visible_delegates(
 
 
 def filter_by_status(delegates: QuerySet[Delegate], status: str, now: datetime) -> QuerySet[Delegate]:
-    """Filter by a status of `Connectivity`."""
+    """Filter by a status of `Connectivity`; an empty one is any but ARCHIVED."""
+    if not status:
+        return delegates.filter(archived_at=None)
     return delegates.alias(connectivity=build_connectivity_case(now)).filter(connectivity=status)
 
 
@@ -187,6 +191,7 @@ def build_delegate_facts(
         expected=len(expected),
         capacity=sum(instance.capacity for instance in present_instances),
         running=sum(running.get(instance.pk, 0) for instance in instances),
+        differences=list_differences(present_instances),
     )
 
 
@@ -221,6 +226,7 @@ REASONS = {
     Connectivity.PENDING_APPROVAL: "It needs approval before it gets tasks.",
     Connectivity.REJECTED: "It was rejected.",
     Connectivity.DISABLED: "It was disabled.",
+    Connectivity.ARCHIVED: "It was away for long. It returns once an instance registers.",
 }
 
 
@@ -256,7 +262,7 @@ def _list_away(delegates: QuerySet[Delegate], now: datetime, most: int) -> list[
     instances = DelegateInstance.objects.only("delegate", "status", "suspect_since", "last_heartbeat_at")
     rows = (
         delegates.filter(build_away_filter(now))
-        .only("name", "admission", "draining")
+        .only("name", "admission", "draining", "archived_at")
         .annotate(end=build_last_end_subquery())
     )
     away_delegates = list(

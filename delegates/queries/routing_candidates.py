@@ -162,10 +162,10 @@ def _read_candidates(now: datetime, *, besides: Iterable[Any]) -> dict[int, Rout
     offers = _filter_offered(now).exclude(pk__in=besides)
     offered = Counter(dict(offers.values_list("offered_to_id").annotate(Count("pk"))))
     last = dict(_annotate_last_task().values_list("pk", "last_task_at"))
-    delegates = Delegate.objects.select_related("scope", "configuration").prefetch_related("instances")
+    delegates = Delegate.objects.filter(archived_at=None).select_related("scope", "configuration")
     return {
         delegate.pk: _build_candidate(delegate, _Workload(started, offered[delegate.pk], last), now)
-        for delegate in delegates
+        for delegate in delegates.prefetch_related("instances")
     }
 
 

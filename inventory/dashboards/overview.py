@@ -76,7 +76,9 @@ def get_overview_tiles(
         failed=_list_newest(failed, by="-ended_at"),
         failed_count=failed.count(),
         drifted_count=_filter_drifted(principal, scope).count(),
-        delegates=count_presence(list_visible_delegates(principal, scope), now, TILE_SIZE),
+        delegates=count_presence(
+            list_visible_delegates(principal, scope).filter(archived_at=None), now, TILE_SIZE
+        ),
     )
 
 

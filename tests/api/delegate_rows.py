@@ -37,6 +37,7 @@ DELEGATES: dict[str, Row] = {
     "api-reject-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), use_key_of("delegate")),
     "api-enable-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), use_key_of("delegate")),
     "api-disable-delegate": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("delegate")),
+    "api-restore-delegate": Row((Ask("post", Needs("core_delegate_edit", 409)),), use_key_of("delegate")),
     "api-drain-delegate": Row((Ask("post", Needs("core_delegate_edit")),), use_key_of("delegate")),
     "api-delegate-tags": Row(
         (

@@ -151,6 +151,9 @@ PAGES: dict[str, Row] = {
     "drain-delegate": Row(
         (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
     ),
+    "restore-delegate": Row(
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
+    ),
     "lift-block": Row(
         (Ask("post", Needs("core_delegate_edit", 302), is_form=True),),
         lambda world: {"pk": world.delegate.pk, "entry": 1},

@@ -1,6 +1,7 @@
 """The list of delegates: who sees which, what a row says, and how it is narrowed."""
 
 import itertools
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -47,6 +48,7 @@ def test_the_database_and_python_agree_on_every_status(project: Scope) -> None:
             instance.save()
     for admission in Delegate.Admission.values:
         make_instance(make_delegate(project, admission, admission=admission))
+        make_delegate(project, f"{admission} archived", admission=admission, archived_at=now)
     delegates = Delegate.objects.prefetch_related("instances").annotate(
         connectivity=build_connectivity_case(now)
     )
@@ -205,3 +207,28 @@ def test_what_an_agent_says_of_itself_is_only_text(project: Scope, viewer: User,
         page = client.get(address).content.decode()
         assert "<script>alert" not in page
         assert "&lt;script&gt;alert" in page
+
+
+def test_instances_that_are_not_alike_are_named_in_the_list_and_on_the_page(
+    project: Scope, admin: User, browse: Callable[[User], Client]
+) -> None:
+    delegate = make_delegate(project, "eu")
+    for number, (account, cluster) in enumerate([("111111111111", "prod"), ("222222222222", "stage")]):
+        task_arn = f"arn:aws:ecs:eu-west-1:{account}:task/{cluster}/0a1b"
+        ecs = {"task_arn": task_arn, "cluster": f"arn:aws:ecs:eu-west-1:{account}:cluster/{cluster}"}
+        make_instance(
+            delegate, f"host-{number}/10.0.0.{number}", ecs=ecs, version=f"0.{number}.0", tags=["a"]
+        )
+    gone = make_instance(delegate, "old/10.0.0.9", version="0.0.1", status="GONE")
+    gone.save()
+    expected = (
+        "Its instances run in the AWS accounts 111111111111 and 222222222222.",
+        "Its instances run in the clusters prod and stage.",
+        "Its instances run the versions 0.0.0 and 0.1.0.",
+    )
+    client = browse(admin)
+    (row,) = [row for row in client.get("/delegates/").context["delegates"] if row.name == "eu"]
+    assert row.differences == expected
+    page = client.get(f"/delegates/{delegate.pk}/").content.decode()
+    assert all(sentence in page for sentence in expected)
+    assert client.get(f"/api/v1/delegates/{delegate.pk}").json()["differences"] == list(expected)
