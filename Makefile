@@ -65,6 +65,10 @@ format: $(VENV)/dev.stamp ## Rewrite the code in the project's format
 migrate: $(VENV)/run.stamp ## Bring the database up to date
 	$(BIN)/python manage.py migrate
 
+.PHONY: delegate-wheel
+delegate-wheel: $(BIN)/python ## Build the wheel of the delegate's program into dist/
+	@$(BIN)/python deploy/delegate/build_wheel.py dist
+
 .PHONY: freeze-migrations
 freeze-migrations: $(VENV)/dev.stamp ## Freeze new migrations; those that landed are never changed
 	@$(BIN)/python -m tests.ops.frozen_migrations

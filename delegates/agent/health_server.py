@@ -1,4 +1,4 @@
-"""HTTP server of /api/health and /api/metrics."""
+"""HTTP server of /api/health, /api/ready and /api/metrics."""
 
 import json
 import threading
@@ -25,10 +25,14 @@ def _build_handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:  # the name is the standard library's
             if self.path == "/api/health":
                 self._send_response(200, "application/json", json.dumps(build_health(agent)))
+            elif self.path == "/api/ready":
+                health = build_health(agent)
+                status = 200 if health["status"] == "registered" else 503
+                self._send_response(status, "application/json", json.dumps(health))
             elif self.path == "/api/metrics":
                 self._send_response(200, "text/plain; version=0.0.4", render_metrics(agent))
             else:
-                self._send_response(404, "text/plain", "Ask for /api/health or /api/metrics.\n")
+                self._send_response(404, "text/plain", "Ask for /api/health, /api/ready or /api/metrics.\n")
 
         def _send_response(self, status: int, content_type: str, text: str) -> None:
             body = text.encode()

@@ -56,12 +56,12 @@ def read_environment(environ: Mapping[str, str]) -> AgentSettings:
     url_variable, url = _get_required(environ, "HARNESS_URL", "MANAGER_HOST_AND_PORT")
     return AgentSettings(
         account_id=account[1],
-        token=_parse_token(*_get_required(environ, "HARNESS_TOKEN", "DELEGATE_TOKEN")),
+        token=_parse_token(*_read_token(environ)),
         manager_url=_parse_url(url_variable, url),
         name=_get_first(environ, "HARNESS_NAME", "DELEGATE_NAME")[1] or DEFAULT_NAME,
         tags=_parse_tags(_get_first(environ, "HARNESS_TAGS", "DELEGATE_TAGS")[1]),
         kind=_detect_kind(environ),
-        flavour="v3" if environ.get("HARNESS_TOKEN") else "legacy",
+        flavour="legacy" if environ.get("DELEGATE_TOKEN") and not environ.get("HARNESS_TOKEN") else "v3",
         home=Path(environ.get("SLIPWAY_DELEGATE_HOME") or "slipway-delegate").absolute(),
         init_script=environ.get("INIT_SCRIPT", ""),
         port=_parse_integer(environ, "SLIPWAY_DELEGATE_PORT", 8080, most=65_535),
@@ -96,6 +96,22 @@ def _get_required(environ: Mapping[str, str], name: str, older: str) -> tuple[st
             f"{name} is not set (nor the older {older}): set it as the task definition shows."
         )
     return variable, value
+
+
+def _read_token(environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the token and the variable that it comes from; a secret may be a file."""
+    path = environ.get("HARNESS_TOKEN_FILE", "").strip()
+    if not path or environ.get("HARNESS_TOKEN") or environ.get("DELEGATE_TOKEN"):
+        return _get_required(environ, "HARNESS_TOKEN", "DELEGATE_TOKEN")
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as problem:
+        raise InvalidEnvironment(
+            f"HARNESS_TOKEN_FILE names {path!r}, which cannot be read: {type(problem).__name__}."
+        ) from problem
+    if not token:
+        raise InvalidEnvironment(f"HARNESS_TOKEN_FILE names {path!r}, which is empty: write the token to it.")
+    return "HARNESS_TOKEN_FILE", token
 
 
 def _parse_token(variable: str, token: str) -> str:

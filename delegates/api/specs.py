@@ -17,7 +17,7 @@ from delegates.api.connectors import validate_region
 from delegates.install import CaBundle, DelegateSpecFiles, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
 from delegates.install.generator import SCRIPT_FILE, build_zip, render_script
 from delegates.install.plan import DEFAULT_REGION
-from delegates.install.specs import EXECUTION_ROLE, INSTALL_GROUPS, SECRET_NAME
+from delegates.install.specs import EXECUTION_ROLE, INSTALL_GROUPS, KINDS, SECRET_NAME
 from delegates.install.wizard import SIZES
 from delegates.models import Delegate, DelegateToken
 from delegates.operations.installation import get_installation
@@ -92,7 +92,7 @@ class SpecInput(serializers.Serializer[Any]):
     """Settings of a new delegate; omitted settings have their documented defaults."""
 
     name = SpecTextField(max_length=int(NAME_CHARACTERS))
-    kind = serializers.ChoiceField(["ECS", "DOCKER"], default="ECS")
+    kind = serializers.ChoiceField(KINDS, default="ECS")
     flavour = serializers.ChoiceField(["legacy", "v3"], default="v3")
     launch_type = serializers.ChoiceField(["EC2", "FARGATE"], default="FARGATE")
     token_id = serializers.IntegerField(required=False, allow_null=True, min_value=1)

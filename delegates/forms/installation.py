@@ -23,6 +23,9 @@ TARGET_CHOICES = (
     ("FARGATE", "ECS on Fargate"),
     ("EC2", "ECS on EC2"),
     ("DOCKER", "Docker on a virtual machine"),
+    ("COMPOSE", "Docker Compose"),
+    ("KUBERNETES", "Kubernetes"),
+    ("SHELL_SCRIPT", "systemd on a Linux machine"),
 )
 FLAVOUR_CHOICES = (("v3", "v3, recommended"), ("legacy", "Legacy, with the older variable names"))
 SECRET_CHOICES = (

@@ -1,18 +1,13 @@
-"""Commands of AWS CLI v2 and of Docker that create, update and diagnose a delegate."""
+"""Commands of AWS CLI v2 that create, update and diagnose a delegate."""
 
-import re
 import shlex
 from collections.abc import Iterator
-from typing import Any, Final
-
-import yaml
 
 from delegates.install import documents
-from delegates.install.documents import build_service_definition, list_environment_variables
-from delegates.install.plan import SpecPlan, build_ecs_name
-from delegates.install.specs import FARGATE_STOP_SECONDS, CommandGroup, ShellCommand
+from delegates.install.documents import build_service_definition
+from delegates.install.plan import SpecPlan
+from delegates.install.specs import TOKEN_FILE, CommandGroup, ShellCommand
 
-TOKEN_FILE: Final = "delegate-token.txt"  # noqa: S105
 _SUBNETS = "Subnets[*].[SubnetId,VpcId,AvailabilityZone,CidrBlock]"
 _GROUPS = "SecurityGroups[*].[GroupId,GroupName,VpcId]"
 
@@ -223,82 +218,3 @@ def _list_diagnose_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
         tail = build_aws_command(plan, "logs", "tail", plan.log_group, "--follow")
         yield ShellCommand("Read the delegate's log", tail, "diagnose")
     yield ShellCommand("Read the ECS service events", build_events_command(plan), "diagnose")
-
-
-COMPOSE_FILE: Final = "compose.yaml"
-DEFAULT_CPU, DEFAULT_MEMORY = 1024, 2048
-
-
-def build_container_name(plan: SpecPlan) -> str:
-    """Return the delegate's name as Docker takes it: two characters at least."""
-    name = build_ecs_name(plan.name)
-    return name if len(name) > 1 else f"delegate-{name}"
-
-
-def build_run_command(plan: SpecPlan) -> str:
-    """Return the `docker run` command with every value quoted.
-
-    The host name is explicit because it identifies the instance; Docker would generate a new one (R024).
-    """
-    name = build_container_name(plan)
-    words = ["docker", "run", "--detach", "--name", name, "--hostname", plan.hostname]
-    words += ["--restart", "unless-stopped", "--stop-timeout", str(get_stop_seconds(plan))]
-    words += ["--cpus", f"{_get_cpus(plan):g}", "--memory", f"{_get_memory(plan)}m"]
-    for mount in _list_mounts(plan):
-        words += ["--volume", mount]
-    for variable, value in list_environment_variables(plan):
-        words += ["--env", f"{variable}={value}"]
-    return shlex.join([*words, plan.request.image])
-
-
-def list_docker_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
-    """Return the commands to start, inspect and replace the container."""
-    name, image, run = build_container_name(plan), plan.request.image, build_run_command(plan)
-    yield ShellCommand("Start the delegate", run, "create")
-    yield ShellCommand(
-        "Check that it runs", shlex.join(["docker", "ps", "--filter", f"name={name}"]), "verify"
-    )
-    yield ShellCommand("Pull the new image", shlex.join(["docker", "pull", image]), "update")
-    yield ShellCommand("Drain and stop it", shlex.join(["docker", "stop", name]), "update")
-    yield ShellCommand("Remove the old container", shlex.join(["docker", "rm", name]), "update")
-    yield ShellCommand("Start the delegate again", run, "update")
-    yield ShellCommand(
-        "Read the delegate's log", shlex.join(["docker", "logs", "--follow", name]), "diagnose"
-    )
-
-
-def render_compose_file(plan: SpecPlan) -> str:
-    """Return the container as a file for `docker compose up --detach`."""
-    service: dict[str, Any] = {
-        "image": plan.request.image,
-        "container_name": build_container_name(plan),
-        "hostname": plan.hostname,
-        "restart": "unless-stopped",
-        "stop_grace_period": f"{get_stop_seconds(plan)}s",
-        "cpus": f"{_get_cpus(plan):g}",
-        "mem_limit": f"{_get_memory(plan)}m",
-        # Compose would substitute variables at a single dollar sign.
-        "environment": {name: value.replace("$", "$$") for name, value in list_environment_variables(plan)},
-    }
-    if mounts := _list_mounts(plan):
-        service["volumes"] = mounts
-    key = re.sub(r"[^a-z0-9_-]", "-", build_container_name(plan).lower())
-    return yaml.safe_dump({"services": {key: service}}, sort_keys=False, width=10_000)
-
-
-def get_stop_seconds(plan: SpecPlan) -> int:
-    """Return the time that a platform gives a delegate to finish before it kills it."""
-    return plan.request.stop_seconds or FARGATE_STOP_SECONDS
-
-
-def _get_cpus(plan: SpecPlan) -> float:
-    return (plan.request.cpu or DEFAULT_CPU) / 1024
-
-
-def _get_memory(plan: SpecPlan) -> int:
-    return plan.request.memory_mib or DEFAULT_MEMORY
-
-
-def _list_mounts(plan: SpecPlan) -> list[str]:
-    ca = plan.request.ca
-    return [f"{ca.host_path}:{ca.path}:ro"] if ca and ca.host_path else []

@@ -45,7 +45,7 @@ def get_token_variable(plan: SpecPlan) -> str:
 def list_environment_variables(plan: SpecPlan) -> list[Variable]:
     """Return every variable in order; a token from a secret is left out."""
     listed = _list_legacy_variables(plan) if plan.request.flavour == "legacy" else _list_v3_variables(plan)
-    if plan.request.uses_secret:
+    if not plan.request.has_plain_token:
         listed = [variable for variable in listed if variable[0] != get_token_variable(plan)]
     if plan.request.proxy:
         listed += _list_proxy_variables(plan.request.proxy, is_on_ecs=plan.request.kind == "ECS")

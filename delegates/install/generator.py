@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from delegates.install import commands, documents
+from delegates.install import documents
 from delegates.install.addresses import is_loopback
-from delegates.install.commands import TOKEN_FILE, list_aws_commands
+from delegates.install.commands import list_aws_commands
 from delegates.install.documents import build_service_definition, build_task_definition
 from delegates.install.linter import lint_spec
 from delegates.install.plan import SpecPlan
+from delegates.install.platforms import PLATFORMS
 from delegates.install.specs import (
     INSTALL_GROUPS,
+    TOKEN_FILE,
     DelegateSpecFiles,
     InvalidSpec,
     ShellCommand,
@@ -28,8 +30,8 @@ def list_warnings(plan: SpecPlan) -> Iterator[str]:
     """Return the warnings, most urgent first."""
     yield from _list_address_warnings(plan)
     yield from _list_image_warnings(plan)
-    if plan.request.kind == "DOCKER":
-        yield from _list_docker_warnings(plan)
+    if plan.request.kind != "ECS":
+        yield from _list_platform_warnings(plan)
     else:
         yield from _list_placeholder_warnings(plan)
         yield from _list_hostname_warnings(plan)
@@ -159,12 +161,21 @@ def _list_size_warnings(plan: SpecPlan) -> Iterator[str]:
         )
 
 
-def _list_docker_warnings(plan: SpecPlan) -> Iterator[str]:
-    if not plan.request.token:
-        yield f"Replace {plan.placeholders.token} in the command by the delegate token."
-    if plan.request.secret.kind != "PLAINTEXT":
+def _list_platform_warnings(plan: SpecPlan) -> Iterator[str]:
+    request = plan.request
+    if not request.token:
+        where = "command" if request.kind == "DOCKER" else "files"
+        yield f"Replace {plan.placeholders.token} in the {where} by the delegate token."
+    if request.kind == "DOCKER" and request.secret.kind != "PLAINTEXT":
         yield "Docker does not read from Secrets Manager: the token is part of the command."
-    yield "The size is for the delegate only. The host needs more for the OS and Docker."
+    if request.kind == "KUBERNETES":
+        yield (
+            "Pods do not run as root, so that an instance runs scripts of one project only, unless the "
+            "delegate is shared without isolation."
+        )
+        if request.ca:
+            yield f"Mount the certificates into the pods at {request.ca.path}, for example from a ConfigMap."
+    yield "The size is for the delegate only. The host needs more for the OS and its other programs."
 
 
 def _list_proxy_warnings(plan: SpecPlan) -> Iterator[str]:
@@ -185,7 +196,7 @@ def write_spec(request: SpecRequest) -> DelegateSpecFiles:
     """Return all files and commands of a delegate. Raises `InvalidSpec`."""
     validate_request(request)
     plan = SpecPlan(request)
-    return _write_docker_spec(plan) if request.kind == "DOCKER" else _write_ecs_spec(plan)
+    return _write_ecs_spec(plan) if request.kind == "ECS" else _write_platform_spec(plan)
 
 
 def render_json(document: Mapping[str, Any]) -> str:
@@ -193,9 +204,11 @@ def render_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _write_docker_spec(plan: SpecPlan) -> DelegateSpecFiles:
-    files = {commands.COMPOSE_FILE: commands.render_compose_file(plan)}
-    return DelegateSpecFiles(files, tuple(commands.list_docker_commands(plan)), tuple(list_warnings(plan)))
+def _write_platform_spec(plan: SpecPlan) -> DelegateSpecFiles:
+    platform = PLATFORMS[plan.request.kind]
+    return DelegateSpecFiles(
+        platform.build_files(plan), tuple(platform.list_commands(plan)), tuple(list_warnings(plan))
+    )
 
 
 def _write_ecs_spec(plan: SpecPlan) -> DelegateSpecFiles:

@@ -117,7 +117,12 @@ PLACEHOLDERS: Final[dict[Flavour, SpecPlaceholders]] = {
 }
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _NOT_IN_HOSTS = re.compile(r"[^A-Za-z0-9-]+")
-DOCKER_NAME: Final = "docker-delegate"
+_DEFAULT_NAMES: Final = {
+    "DOCKER": "docker-delegate",
+    "COMPOSE": "docker-delegate",
+    "KUBERNETES": "kubernetes-delegate",
+    "SHELL_SCRIPT": "shell-delegate",
+}
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class SpecPlan:
     def name(self) -> str:
         if self.request.name:
             return self.request.name
-        return DOCKER_NAME if self.request.kind == "DOCKER" else self.preset.name
+        return self.preset.name if self.request.kind == "ECS" else _DEFAULT_NAMES[self.request.kind]
 
     @property
     def container(self) -> str:
@@ -150,7 +155,7 @@ class SpecPlan:
         """Return the container's hostname, if it can have one: ECS refuses it on awsvpc (T04)."""
         if self.request.is_awsvpc:
             return ""
-        wants_one = self.request.flavour == "legacy" or self.request.kind == "DOCKER"
+        wants_one = self.request.flavour == "legacy" or self.request.kind in ("DOCKER", "COMPOSE")
         return self.request.hostname or (build_host_name(self.name) if wants_one else "")
 
     @property

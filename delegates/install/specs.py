@@ -55,12 +55,16 @@ def list_tag_problems(tags: Sequence[str]) -> Iterator[str]:
         yield from find_tag_problems([tag])
 
 
-Kind = Literal["ECS", "DOCKER"]
+Kind = Literal["ECS", "DOCKER", "COMPOSE", "KUBERNETES", "SHELL_SCRIPT"]
+KINDS: Final[tuple[Kind, ...]] = ("ECS", "DOCKER", "COMPOSE", "KUBERNETES", "SHELL_SCRIPT")
+# Their files keep the token apart from the variables.
+_TOKEN_FILE_KINDS: Final = ("COMPOSE", "KUBERNETES", "SHELL_SCRIPT")
 Flavour = Literal["legacy", "v3"]
 LaunchType = Literal["EC2", "FARGATE"]
 NetworkMode = Literal["", "bridge", "awsvpc"]
 SecretKind = Literal["PLAINTEXT", "EXISTING", "CREATE"]
 EXECUTION_ROLE: Final = "ecsTaskExecutionRole"
+TOKEN_FILE: Final = "delegate-token.txt"  # noqa: S105
 SECRET_NAME: Final = "harness/delegate-token"  # noqa: S105
 MAX_SUBNETS, MAX_GROUPS = 16, 5
 LEAST_STOP_SECONDS, FARGATE_STOP_SECONDS, MOST_STOP_SECONDS = 20, 120, 3600
@@ -192,6 +196,11 @@ class SpecRequest:
     def uses_secret(self) -> bool:
         return self.kind == "ECS" and self.secret.kind != "PLAINTEXT"
 
+    @property
+    def has_plain_token(self) -> bool:
+        """Return whether the token is among the variables."""
+        return not self.uses_secret and self.kind not in _TOKEN_FILE_KINDS
+
 
 class InvalidSpec(ValueError):
     """Error raised when a request has no valid spec; `faults` name the required changes."""
@@ -222,7 +231,7 @@ def list_request_faults(request: SpecRequest) -> Iterator[InputProblem]:
 
 def _find_choice_faults(request: SpecRequest) -> Iterator[InputProblem]:
     choices = {
-        "kind": (request.kind, ("ECS", "DOCKER")),
+        "kind": (request.kind, KINDS),
         "flavour": (request.flavour, ("legacy", "v3")),
         "launch_type": (request.launch_type, ("EC2", "FARGATE")),
         "network.mode": (request.network.mode, ("", "bridge", "awsvpc")),
@@ -233,6 +242,8 @@ def _find_choice_faults(request: SpecRequest) -> Iterator[InputProblem]:
             yield _build_fault(
                 path, "is not known", f"use {' or '.join(choice for choice in allowed if choice)}"
             )
+    if request.flavour == "legacy" and request.kind in _TOKEN_FILE_KINDS:
+        yield _build_fault("flavour", "is for ECS and Docker", "use v3")
     if not 1 <= request.desired_count <= DELEGATE_TASKS:
         yield _build_fault("desired_count", "is out of range", f"use 1 to {DELEGATE_TASKS:d}")
     if request.memory_mib and not 512 <= request.memory_mib <= 122_880:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from aws.stop_reasons import find_reason_cause
-from delegates.install import commands as install_commands
 from delegates.install.addresses import is_loopback
 from delegates.install.commands import (
     build_aws_command,
@@ -17,9 +16,11 @@ from delegates.install.commands import (
     build_routes_command,
     build_stopped_reason_command,
 )
+from delegates.install.containers import build_container_name
 from delegates.install.documents import get_token_variable
 from delegates.install.images import parse_image
 from delegates.install.plan import SHARED_LOG_GROUP, SpecPlan
+from delegates.install.platforms import PLATFORMS, list_diagnose_commands
 from delegates.install.specs import ShellCommand, SpecRequest
 
 
@@ -47,9 +48,9 @@ def list_likely_causes(
         text = f"The delegate runs and reaches Slipway, but its registration was refused. {reasons}"
         return [ConnectionCause("Registration refused", text), _describe_credentials_cause(plan)]
     causes = [*_describe_address_cause(plan)]
-    if request.kind == "DOCKER":
+    if request.kind != "ECS":
         causes += [
-            _describe_missing_container(plan),
+            _describe_missing_program(plan),
             _describe_credentials_cause(plan),
             _describe_egress_cause(plan),
         ]
@@ -66,7 +67,7 @@ def list_likely_causes(
 def list_disconnect_causes(request: SpecRequest) -> list[ConnectionCause]:
     """Return the causes of repeated disconnects (R143)."""
     plan = SpecPlan(request)
-    has_limits = "Fargate ends" if request.is_fargate else "Docker ends"
+    has_limits = "Fargate ends" if request.is_fargate else "Its platform ends"
     memory = (
         f"{has_limits} a task that needs more than its {plan.task_memory} MiB, and starts another. Check "
         f"its memory and CPU on the delegate page. Choose a larger size, or run fewer tasks in parallel."
@@ -236,29 +237,33 @@ def _describe_proxy_cause(plan: SpecPlan) -> Iterator[ConnectionCause]:
         yield ConnectionCause("Certificate not trusted", text, _describe_log_cause(plan))
 
 
-def _describe_missing_container(plan: SpecPlan) -> ConnectionCause:
-    name = install_commands.build_container_name(plan)
-    text = "Check whether the container exists and its exit code; 137 often means too little memory."
-    listed = shlex.join(["docker", "ps", "--all", "--filter", f"name={name}"])
-    return ConnectionCause(
-        "Container not running",
-        text,
-        (ShellCommand("Check that it runs", listed, "diagnose"), *_describe_log_cause(plan)),
-    )
+def _describe_missing_program(plan: SpecPlan) -> ConnectionCause:
+    text = "Check whether the delegate runs, and how it ended; exit code 137 often means too little memory."
+    if plan.request.kind == "DOCKER":
+        name = build_container_name(plan)
+        listed = shlex.join(["docker", "ps", "--all", "--filter", f"name={name}"])
+        commands = (ShellCommand("Check that it runs", listed, "diagnose"), *_describe_log_cause(plan))
+    else:
+        commands = list_diagnose_commands(plan)
+    return ConnectionCause(PLATFORMS[plan.request.kind].symptom, text, commands)
 
 
 def _list_reasons(plan: SpecPlan) -> tuple[ShellCommand, ...]:
     if plan.request.kind == "DOCKER":
         form = "{{.State.OOMKilled}} {{.State.ExitCode}}"
-        words = ["docker", "inspect", "--format", form, install_commands.build_container_name(plan)]
+        words = ["docker", "inspect", "--format", form, build_container_name(plan)]
         return (ShellCommand("Check whether it ran out of memory", shlex.join(words), "diagnose"),)
+    if plan.request.kind != "ECS":
+        return list_diagnose_commands(plan)
     return (ShellCommand("Read why the last task stopped", build_stopped_reason_command(plan), "diagnose"),)
 
 
 def _describe_log_cause(plan: SpecPlan) -> tuple[ShellCommand, ...]:
     title = "Read the delegate's log"
+    if plan.request.kind not in ("ECS", "DOCKER"):
+        return list_diagnose_commands(plan)
     if plan.request.kind == "DOCKER":
-        words = ["docker", "logs", "--tail", "100", install_commands.build_container_name(plan)]
+        words = ["docker", "logs", "--tail", "100", build_container_name(plan)]
         return (ShellCommand(title, shlex.join(words), "diagnose"),)
     if not plan.log_group:
         return ()

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from delegates.install import CaBundle, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
 from delegates.install.images import parse_image
 from delegates.install.plan import DOCUMENTED_NAMES
-from delegates.install.specs import FARGATE_STOP_SECONDS, build_secret_name
+from delegates.install.specs import FARGATE_STOP_SECONDS, Kind, build_secret_name
 from delegates.models import Delegate
 
 OWN_USE_NOTE: Final = (
@@ -124,7 +124,12 @@ class WizardAnswers:
     @property
     def kind(self) -> str:
         """Return the kind of delegate for the chosen target."""
-        return str(Delegate.Kind.DOCKER if self.target == "DOCKER" else Delegate.Kind.ECS)
+        return str(Delegate.Kind.DOCKER if self.spec_kind == "COMPOSE" else self.spec_kind)
+
+    @property
+    def spec_kind(self) -> Kind:
+        """Return the platform of the files for the chosen target."""
+        return "ECS" if self.target in ("FARGATE", "EC2") else cast(Kind, self.target)
 
     def completed(self, request: SpecRequest, *, name: str, tags: tuple[str, ...], size: str) -> SpecRequest:
         """Return the spec request for these answers; `request` supplies the installation's values."""
@@ -133,10 +138,11 @@ class WizardAnswers:
             request,
             name=name,
             tags=tags,
-            kind="DOCKER" if self.target == "DOCKER" else "ECS",
+            kind=self.spec_kind,
+            flavour=request.flavour if self.spec_kind in ("ECS", "DOCKER") else "v3",
             image=image,
             # An image that only its builder has needs a mirror anyway.
-            mirrors_image=self.target != "DOCKER" and (self.mirrors_image or parse_image(image).is_local),
+            mirrors_image=self.spec_kind == "ECS" and (self.mirrors_image or parse_image(image).is_local),
             launch_type="EC2" if self.target == "EC2" else "FARGATE",
             region=self.region,
             aws_account_id=self.aws_account_id,
@@ -162,7 +168,7 @@ class WizardAnswers:
 
     @property
     def _build_secret(self) -> TokenSecret:
-        kind: Any = self.secret_kind if self.target != "DOCKER" else "PLAINTEXT"
+        kind: Any = self.secret_kind if self.spec_kind == "ECS" else "PLAINTEXT"
         return (
             TokenSecret(kind, self.secret_arn, self.secret_name)
             if self.secret_name

@@ -94,7 +94,7 @@ def _describe_taken_name(name: str) -> str:
 
 def build_spec_request(delegate: Delegate) -> SpecRequest:
     """Return the spec request without a token; a self-registered delegate has no wizard answers."""
-    target = "DOCKER" if delegate.kind == Delegate.Kind.DOCKER else "FARGATE"
+    target = "FARGATE" if delegate.kind == Delegate.Kind.ECS else delegate.kind
     answers = WizardAnswers.from_json(
         delegate.spec or {"target": target, "flavour": delegate.flavour or "v3"}
     )
