@@ -94,7 +94,9 @@ def apply(
 
 def _print_applied(applied: AppliedChange, *, as_json: bool) -> None:
     change = applied.change
-    if not as_json:
+    if applied.branch:
+        print_text(f"committed {change.key} to the branch {applied.branch}", is_error=as_json)
+    elif not as_json:
         print_text(f"{change.type.value}d {change.key}", style=_STYLES[change.type])
     if applied.secret:
         print_text(f"Secret of {change.key}, shown once: {applied.secret}", is_error=as_json)

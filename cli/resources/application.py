@@ -14,10 +14,14 @@ from cli.resources.yaml_documents import DocumentError
 
 @dataclass(frozen=True)
 class AppliedChange:
-    """Change that was made; `secret` is shown once, such as that of a new webhook."""
+    """Change that was made; `secret` is shown once, such as that of a new webhook.
+
+    A change of a resource that a Git sync manages is committed to `branch` instead.
+    """
 
     change: Change
     secret: str = ""
+    branch: str = ""
 
 
 def apply_plan(client: ApiClient, plan: Plan) -> Iterator[AppliedChange]:
@@ -48,8 +52,8 @@ def _apply(client: ApiClient, change: Change) -> AppliedChange:
     if "service_account" in body:
         body["service_account"] = _find_service_account(client, change, body["service_account"])
     if change.stored:
-        client.send(kind.update_method, change.stored.path, body=body, etag=change.etag)
-        return AppliedChange(change)
+        document = client.send(kind.update_method, change.stored.path, body=body, etag=change.etag).document
+        return AppliedChange(change, branch=document["branch"] if "git_sync" in document else "")
     return AppliedChange(change, _create(client, change, body))
 
 

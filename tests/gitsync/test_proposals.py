@@ -9,7 +9,11 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from catalog.models import Infrastructure, Service
+from cli.resources.application import apply_plan
+from cli.resources.plans import build_plan
+from cli.resources.yaml_documents import parse_documents
 from connectors.models import Secret
+from gitsync.local_api import LocalApiClient
 from gitsync.models import GitSync, GitSyncProposal
 from gitsync.proposals import passes
 from pipelines.models import Pipeline
@@ -240,6 +244,14 @@ def test_the_credentials_of_the_connector_push_over_https_and_ssh(
     ssh_server.renew()
     assert change_service(client, name="Site 2").status_code == 202
     assert "host key of 127.0.0.1 has changed" in push().reason
+
+
+def test_the_command_line_names_the_branch_of_a_committed_change(client: APIClient, admin: User) -> None:
+    api = LocalApiClient(admin)
+    documents = list(parse_documents(SERVICE.replace("Web", "Site"), "web.yml", "default/demo"))
+    (applied,) = apply_plan(api, build_plan(api, documents))
+    assert applied.branch == "main"
+    assert Service.objects.get().name == "Web"
 
 
 def test_who_may_not_edit_the_resource_proposes_nothing(
