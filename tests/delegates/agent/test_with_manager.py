@@ -6,10 +6,14 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connectors.operations import create_connector, create_secret
+from connectors.secret_managers.base import SecretReference
+from connectors.secret_values import read_secret_value
 from delegates.models import (
     ConfigurationRun,
     Delegate,
@@ -26,6 +30,7 @@ from delegates.operations.tokens import create_token
 from guards.limits import TASK_LOG_RATE
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
+from tests.connectors.test_aws_sessions import build_token
 from tests.delegates.agent.certificates import Certificates
 from tests.delegates.agent.fake_servers import start_http_server
 from tests.delegates.agent.proxies import start_proxy, terminate_tls
@@ -33,6 +38,8 @@ from tests.faults.killable_process import Part
 from tests.fixtures.agents import Manager, StartAgent
 from tests.fixtures.processes import wait_until
 from tests.fixtures.script_gates import Gate
+from tests.fixtures.vault import ROLE_ID, SECRET_ID, VaultServer
+from tests.secret_watch.marker import planted
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -114,6 +121,46 @@ def test_an_aws_call_is_made_with_the_agents_own_credentials(
     task = wait_for_end(submit(project, DelegateTask.Kind.AWS, payload))
     assert task.status == Status.SUCCEEDED, task.error
     assert "clusterArns" in task.result
+
+
+def test_a_secret_is_read_by_the_agent_and_the_reader_waits_for_it(
+    start_connected: Begin, project: Scope, admin: User, vault: VaultServer
+) -> None:
+    start_connected()
+    login = create_secret(actor=admin, scope=project, identifier="login", name="Login", value=SECRET_ID)
+    route = {"connect_through": "Delegate", "delegate_selectors": ["ecs"]}
+    spec = {"url": vault.url, "authentication": "AppRole", "role_id": ROLE_ID, **route}
+    connector = create_connector(
+        actor=admin, scope=project, identifier="vault", name="V", kind="Vault", spec=spec, secret=login
+    )
+    reference = SecretReference("Vault", connector, "prod/db", "password")
+    secret = create_secret(actor=admin, scope=project, identifier="db", name="DB", reference=reference)
+    assert read_secret_value(secret, reader="test") == planted("from-the-vault")
+    tasks = DelegateTask.objects.filter(owner="secret-read")
+    assert {(task.status, task.result) for task in tasks} == {(Status.SUCCEEDED, "")}
+
+
+def test_an_agent_assumes_a_role_with_a_token_file_that_its_operator_lists(
+    start_connected: Begin, project: Scope, pretend_aws: SandboxProcess, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(build_token({"iss": "https://issuer.example.com"}))
+    start_connected(SLIPWAY_DELEGATE_TOKEN_FILES=str(file))
+    identity = {"kind": "web_identity", "role_arn": "arn:aws:iam::123456789012:role/deployer"}
+    params = {"service": "sts", "operation": "GetCallerIdentity", "params": {}, "region": "us-east-1"}
+    payload = {**params, "endpoint_url": pretend_aws.url}
+    listed, other = (
+        wait_for_end(
+            submit(
+                project,
+                DelegateTask.Kind.AWS,
+                payload | {"credentials": identity | {"token_file": path}},
+            )
+        )
+        for path in (str(file), "/run/other")
+    )
+    assert (listed.status, other.status) == (Status.SUCCEEDED, Status.FAILED), listed.error
+    assert (other.error or {})["code"] == "TokenFileNotAllowed"
 
 
 def test_aborting_a_task_kills_its_script(start_connected: Begin, project: Scope, admin: User) -> None:
