@@ -12,6 +12,7 @@ from delegates.install.plan import AGENT_PORT, SpecPlan, build_host_name
 from delegates.install.specs import ShellCommand
 
 MANIFEST_FILE: Final = "harness-kubernetes.yaml"
+HELM_VALUES_FILE: Final = "helm-values.yaml"
 NAMESPACE: Final = "harness-delegate"
 CONTAINER: Final = "delegate"
 _HOME: Final = "/var/lib/slipway-delegate"
@@ -36,8 +37,36 @@ def build_account_code(plan: SpecPlan) -> str:
 
 
 def build_manifest_files(plan: SpecPlan) -> dict[str, str]:
-    """Return the manifest; its secret holds the token."""
-    return {MANIFEST_FILE: yaml.safe_dump_all(build_manifests(plan), sort_keys=False, width=10_000)}
+    """Return the manifest, whose secret holds the token, and the values of the Helm chart without it."""
+    return {
+        MANIFEST_FILE: yaml.safe_dump_all(build_manifests(plan), sort_keys=False, width=10_000),
+        HELM_VALUES_FILE: yaml.safe_dump(build_helm_values(plan), sort_keys=False, width=10_000),
+    }
+
+
+def build_helm_values(plan: SpecPlan) -> Document:
+    """Return the values with which `deploy/delegate/helm` renders to the manifest; the token is missing."""
+    request = plan.request
+    return {
+        "workload": build_workload_name(plan),
+        "name": plan.name,
+        "accountId": request.account_id,
+        "managerUrl": request.manager_url,
+        "accountCode": build_account_code(plan),
+        "tags": ",".join(request.tags),
+        "image": request.image,
+        "replicas": request.desired_count,
+        "minAvailable": min(request.desired_count - 1, 1),
+        "stopSeconds": get_stop_seconds(plan),
+        "cpu": f"{get_cpus(plan):g}",
+        "memory": f"{get_memory(plan)}Mi",
+        "serviceAccountAnnotations": _build_role_annotations(plan),
+    }
+
+
+def _build_role_annotations(plan: SpecPlan) -> dict[str, str]:
+    """Return the annotations for IAM roles of service accounts, on EKS."""
+    return {"eks.amazonaws.com/role-arn": plan.task_role_arn} if plan.request.task_role else {}
 
 
 def build_manifests(plan: SpecPlan) -> list[Document]:
@@ -45,9 +74,8 @@ def build_manifests(plan: SpecPlan) -> list[Document]:
     name = build_workload_name(plan)
     secret = _build_object("v1", "Secret", f"{name}-token", plan)
     account = _build_object("v1", "ServiceAccount", name, plan)
-    if plan.request.task_role:
-        # IAM roles for service accounts, on EKS.
-        account["metadata"]["annotations"] = {"eks.amazonaws.com/role-arn": plan.task_role_arn}
+    if annotations := _build_role_annotations(plan):
+        account["metadata"]["annotations"] = annotations
     manifests = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         secret | {"type": "Opaque", "stringData": {"HARNESS_TOKEN": plan.token}},
@@ -96,7 +124,8 @@ def _build_stateful_set(plan: SpecPlan) -> Document:
         "podManagementPolicy": "Parallel",
         "updateStrategy": {"type": "RollingUpdate"},
         "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": pod},
+        # A copy: YAML would write a reference to the labels above.
+        "template": {"metadata": {"labels": dict(labels)}, "spec": pod},
     }
     return _build_object("apps/v1", "StatefulSet", name, plan) | {"spec": spec}
 
