@@ -26,6 +26,8 @@ def hold_restore_lock() -> Iterator[None]:
 def _hold_advisory_lock() -> Iterator[None]:
     # In a session of its own: a restore closes its connection in between.
     session = connection.copy()
+    # One of its own, not of a pool, which would keep the session and with it the lock.
+    session.settings_dict["OPTIONS"].pop("pool", None)
     try:
         with session.cursor() as cursor:
             cursor.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK_KEY])

@@ -67,6 +67,20 @@ def test_requests_that_write_are_answered_503_with_the_reason(client: Client, ad
     assert client.get("/sign-in/").status_code == 200
 
 
+def test_the_lock_of_a_restore_ends_with_it_where_connections_are_pooled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if connection.vendor == "postgresql":
+        monkeypatch.setitem(connection.settings_dict["OPTIONS"], "pool", {"min_size": 1, "max_size": 2})
+    with hold_restore_lock():
+        pass
+    if connection.vendor == "postgresql":
+        monkeypatch.undo()
+    # In another session, which a lock that was left would refuse.
+    with hold_restore_lock():
+        pass
+
+
 def test_one_restore_at_a_time_works_on_a_database() -> None:
     refusal = "Another restore into this database is running"
     with hold_restore_lock(), pytest.raises(BackupError, match=refusal):
