@@ -17,6 +17,7 @@ urlpatterns = [
     path("delegates/<int:pk>/drain/", delegates.drain_delegate, name="drain-delegate"),
     path("delegates/<int:pk>/blocks/<int:entry>/", delegates.delete_block, name="lift-block"),
     path("delegates/help/", installation.show_install_help, name="help-with-delegates"),
+    path("delegates/<int:pk>/diagnose/", tasks.diagnose_delegate, name="diagnose-delegate"),
     path("delegates/<int:pk>/check/", tasks.check_connectivity, name="check-delegate"),
     path("delegates/tasks/", tasks.list_tasks, name="delegate-tasks"),
     path("delegates/tasks/<uuid:pk>/", tasks.show_task, name="delegate-task"),

@@ -16,6 +16,7 @@ from typing import NoReturn
 from delegates.agent import VERSION
 from delegates.agent.agent import Agent, NotRegistered, log
 from delegates.agent.configuration_scripts import TOOLS_FOLDER, run_configuration_scripts
+from delegates.agent.doctor import print_diagnosis
 from delegates.agent.health_server import start_health_server
 from delegates.agent.heartbeats import build_heartbeat, log_performance, send_heartbeats
 from delegates.agent.identity import IdentityUnavailable, read_identity
@@ -157,16 +158,26 @@ signal ends it. Environment variables hold its settings; the documentation of Sl
 of a new delegate shows the values."""
 
 
-def parse_arguments(arguments: Sequence[str]) -> None:
-    """Answer `--version` and `--help`, and refuse all other arguments. Raises `SystemExit`."""
+def parse_arguments(arguments: Sequence[str]) -> str:
+    """Return the command: "doctor", or "" to start the agent.
+
+    Answers `--version` and `--help`, and refuses all other arguments. Raises `SystemExit`.
+    """
     parser = argparse.ArgumentParser("slipway-delegate", description=_DESCRIPTION, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"slipway-delegate {VERSION}")
-    parser.parse_args(arguments)
+    parser.add_argument(
+        "command",
+        nargs="?",
+        choices=("doctor",),
+        help="doctor: check the way to Slipway and AWS, and print each fault with its fix",
+    )
+    return parser.parse_args(arguments).command or ""
 
 
 def run() -> NoReturn:
     """Run the program `slipway-delegate`."""
-    parse_arguments(sys.argv[1:])
+    if parse_arguments(sys.argv[1:]) == "doctor":
+        sys.exit(print_diagnosis(os.environ))
     code = main()
     stop_tracing()
     logging.shutdown()

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from delegates.models import Delegate, DelegateTask, RoutingDecision
-from delegates.operations.tasks import abort_task, start_connectivity_check
+from delegates.operations.tasks import abort_task, start_connectivity_check, start_diagnosis
 from delegates.queries import tasks as queries
 from delegates.queries.tasks import list_decision_rows
 from guards.limits import CHECKED_URL_CHARACTERS
@@ -73,10 +73,27 @@ class DelegateTaskSummary(serializers.Serializer[Any]):
         return DelegateOfTask(holder).data if holder else None
 
 
+class DiagnosisFinding(serializers.Serializer[Any]):
+    """Finding of one check of a diagnosis, with the next step."""
+
+    check = serializers.CharField()
+    result = serializers.ChoiceField(choices=("ok", "warning", "failed", "skipped"))
+    message = serializers.CharField()
+    fix = serializers.CharField(allow_blank=True)
+
+
 class DelegateTaskDocument(DelegateTaskSummary):
-    """Delegate task; `position` counts from 1 while the task is queued without an offer."""
+    """Delegate task; `position` counts from 1 while the task is queued without an offer.
+
+    `findings` are those of a diagnosis that has succeeded.
+    """
 
     position = serializers.SerializerMethodField()
+    findings = serializers.SerializerMethodField()
+
+    @extend_schema_field(DiagnosisFinding(many=True))
+    def get_findings(self, task: DelegateTask) -> Any:
+        return DiagnosisFinding(queries.list_findings(task), many=True).data
 
     def get_position(self, task: DelegateTask) -> int | None:
         return queries.get_queue_positions([task], get_database_time()).get(task.pk)
@@ -181,6 +198,16 @@ class DelegateCheck(BaseApiView):
         require(self.principal, "core_delegate_edit", delegate)
         url = self.get_validated_body(ReachInput)["url"]
         started = start_connectivity_check(actor=self.principal, delegate=delegate, url=url)
+        return Response(DelegateTaskDocument(started).data, status=202)
+
+
+class DelegateDiagnosis(BaseApiView):
+    """Diagnosis by a delegate of its own place; `findings` of the task are the result."""
+
+    @extend_schema(request=None, responses={202: DelegateTaskDocument})
+    def post(self, request: Request, pk: int) -> Response:
+        delegate = self.get_visible(VIEW, Delegate.objects.select_related("scope"), pk=pk)
+        started = start_diagnosis(actor=self.principal, delegate=delegate)
         return Response(DelegateTaskDocument(started).data, status=202)
 
 

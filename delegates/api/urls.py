@@ -33,6 +33,7 @@ urlpatterns = [
         name="api-connector-repositories",
     ),
     path("connectors/<int:pk>/rules", connectors.ConnectorRules.as_view(), name="api-connector-rules"),
+    path("delegates/<int:pk>/diagnosis", tasks.DelegateDiagnosis.as_view(), name="api-diagnose-delegate"),
     path("delegates/<int:pk>/check", tasks.DelegateCheck.as_view(), name="api-check-delegate"),
     path("delegate-tasks", tasks.DelegateTasks.as_view(), name="api-delegate-tasks"),
     path("delegate-tasks/<uuid:pk>", tasks.DelegateTaskDetail.as_view(), name="api-delegate-task"),

@@ -31,7 +31,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import Scope
 from rbac.policy import Principal, require
 from web.clock import get_database_time
-from web.http.problems import BadInput
+from web.http.problems import BadInput, Conflict
 
 # Default time that a task waits for a delegate.
 TASK_TIMEOUT = timedelta(minutes=10)
@@ -144,6 +144,7 @@ def end_open_tasks(now: datetime) -> int:
 # A user is waiting: a task that has not started by then is useless.
 CHECK_DEADLINE = timedelta(minutes=1)
 CHECK_TIMEOUT_SECONDS = 30
+DIAGNOSIS_TIMEOUT_SECONDS = 90
 
 
 def start_connectivity_check(*, actor: Principal, delegate: Delegate, url: str) -> DelegateTask:
@@ -166,6 +167,29 @@ def start_connectivity_check(*, actor: Principal, delegate: Delegate, url: str) 
             deadline=get_database_time() + CHECK_DEADLINE,
         )
         record_audit_entry(actor=actor, action="delegate.check", thing=delegate, after={"url": url})
+    return task
+
+
+def start_diagnosis(*, actor: Principal, delegate: Delegate) -> DelegateTask:
+    """Let a delegate examine its own place: network, clock, token and AWS permissions; return the task.
+
+    Raises `Conflict` for the built-in delegate.
+    """
+    require(actor, "core_delegate_edit", delegate)
+    if delegate.is_built_in:
+        raise Conflict("The built-in delegate is part of Slipway. Run manage.py doctor instead.")
+    with transaction.atomic():
+        task = submit_task(
+            scope=delegate.scope,
+            kind=DelegateTask.Kind.DOCTOR,
+            title=f"Diagnosis of {delegate.name}",
+            payload={},
+            selectors=[build_own_tag(delegate.pk)],
+            features=["doctor"],
+            timeout_seconds=DIAGNOSIS_TIMEOUT_SECONDS,
+            deadline=get_database_time() + CHECK_DEADLINE,
+        )
+        record_audit_entry(actor=actor, action="delegate.diagnose", thing=delegate)
     return task
 
 

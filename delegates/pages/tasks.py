@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from delegates.live import TASK_SOURCE_NAME
 from delegates.models import Delegate, DelegateTask
-from delegates.operations.tasks import abort_task, start_connectivity_check
+from delegates.operations.tasks import abort_task, start_connectivity_check, start_diagnosis
 from delegates.queries import tasks as queries
 from delegates.queries.tasks import explain_current_decision, list_explained_decisions
 from rbac.policy import can, filter_visible
@@ -90,6 +90,7 @@ def show_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         else (decisions[0] if decisions else None),
         "earlier": decisions if is_queued else decisions[1:],
         "reached": queries.get_reached_address(task),
+        "findings": queries.list_findings(task),
         "lines": queries.read_last_lines(task),
         "attempts": task.taken.select_related("instance__delegate").order_by("-fence"),
         "late": task.late_answers.select_related("instance").defer("body").order_by("-at"),
@@ -123,6 +124,19 @@ def abort_delegate_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
     if ended.is_open:
         messages.info(request, "Abort requested.")
     return redirect("delegate-task", pk=pk)
+
+
+@require_sign_in
+@require_POST
+def diagnose_delegate(request: PageRequest, pk: int) -> HttpResponse:
+    """Let a delegate examine its own place, and redirect to its task."""
+    delegate = get_visible(request, VIEW, Delegate.objects.select_related("scope"), pk=pk)
+    try:
+        started = start_diagnosis(actor=request.user, delegate=delegate)
+    except Problem as problem:
+        messages.error(request, problem.detail)
+        return redirect("delegate", pk=pk)
+    return redirect("delegate-task", pk=started.pk)
 
 
 @require_sign_in

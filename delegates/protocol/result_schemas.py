@@ -1,7 +1,7 @@
 """Schemas of task results by kind; an invalid result fails its task."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -47,6 +47,21 @@ class CheckResult(ResultSchema):
 
     ok: bool = True
     address: str = ""
+
+
+class DoctorFinding(ResultSchema):
+    """Finding of one check of a diagnosis."""
+
+    check: str
+    result: Literal["ok", "warning", "failed", "skipped"]
+    message: str
+    fix: str = ""
+
+
+class DoctorResult(ResultSchema):
+    """The result of a diagnosis."""
+
+    findings: list[DoctorFinding]
 
 
 class ScriptResult(ResultSchema):
@@ -159,6 +174,7 @@ _SCHEMAS: Mapping[tuple[str, str], type[ResultSchema]] = {
     (Kind.DOCKER_REGISTRY, "catalog"): CatalogResult,
     (Kind.DOCKER_REGISTRY, "greeting"): CheckResult,
     (Kind.CHECK, ""): CheckResult,
+    (Kind.DOCTOR, ""): DoctorResult,
 }
 # The work was done and failed: its result has the reason.
 _HAS_RUN = ("ScriptFailed", "ProgramFailed")

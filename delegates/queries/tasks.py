@@ -85,6 +85,32 @@ def get_reached_address(task: DelegateTask) -> str:
     return str(answer.get("address") or "")
 
 
+@dataclass(frozen=True)
+class TaskFinding:
+    """Finding of a diagnosis: `result` is ok, warning, failed or skipped."""
+
+    check: str
+    result: str
+    message: str
+    fix: str
+
+    @property
+    def badge(self) -> str:
+        """Return the status whose badge shows the result."""
+        return {"ok": "SUCCEEDED", "warning": "LATE", "failed": "FAILED"}.get(self.result, "SKIPPED")
+
+
+def list_findings(task: DelegateTask) -> list[TaskFinding]:
+    """Return the findings of a diagnosis in their order; none before it has succeeded."""
+    if task.kind != DelegateTask.Kind.DOCTOR or task.status != DelegateTask.Status.SUCCEEDED:
+        return []
+    answer = json.loads(task.result) if task.result else {}
+    return [
+        TaskFinding(row["check"], row["result"], row["message"], row.get("fix", ""))
+        for row in answer.get("findings", [])
+    ]
+
+
 def read_task_log(task: DelegateTask, after: int = 0, most: int = MAX_LINES) -> TaskLogPage:
     """Return the lines with higher numbers than `after`, at most so many."""
     chunks = TaskLogChunk.objects.filter(task=task, sequence__gte=_find_first_chunk(task, after))

@@ -290,6 +290,7 @@ def _check_isolation(request: RoutingRequest, candidate: RoutingCandidate) -> Ru
 
 _FEATURE_TITLES = {
     "aws-sessions": "chains, names and tags of AWS sessions",
+    "doctor": "the diagnosis",
     "secret-managers": "secret managers of AWS",
     "web-identity": "web identity of connectors",
 }

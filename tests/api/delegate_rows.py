@@ -5,6 +5,7 @@ from tests.api.requests import Ask, Row, add_scope, allow_get, configuration, ge
 from tests.api.required_access import Lists, Needs, SignedIn
 
 DELEGATES: dict[str, Row] = {
+    "api-diagnose-delegate": Row((Ask("post", Needs("core_delegate_edit", 202)),), use_key_of("delegate")),
     "api-check-delegate": Row(
         (Ask("post", Needs("core_delegate_edit", 202), body=lambda world: {"url": "https://example.com"}),),
         use_key_of("delegate"),

@@ -102,6 +102,9 @@ PAGES: dict[str, Row] = {
     ),
     **DEPLOYMENT_PAGES,
     "delegates": allow_get(Lists("core_delegate_view")),
+    "diagnose-delegate": Row(
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
+    ),
     "check-delegate": Row(
         (
             Ask(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from delegates.agent.executors.aws import run_aws
 from delegates.agent.executors.docker_registry import run_docker_registry
+from delegates.agent.executors.doctor import run_doctor
 from delegates.agent.executors.git import run_git
 from delegates.agent.executors.http import run_check, run_http
 from delegates.agent.executors.shell import run_shell
@@ -32,6 +33,7 @@ EXECUTORS: Mapping[str, Executor] = {
     "aws": run_aws,
     "check": run_check,
     "docker_registry": run_docker_registry,
+    "doctor": run_doctor,
     "git": run_git,
     "http": run_http,
     "shell": run_shell,

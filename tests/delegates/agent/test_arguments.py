@@ -23,4 +23,5 @@ def test_an_unknown_argument_is_refused(argument: str, capsys: pytest.CaptureFix
 
 
 def test_without_arguments_the_agent_starts() -> None:
-    parse_arguments([])
+    assert parse_arguments([]) == ""
+    assert parse_arguments(["doctor"]) == "doctor"

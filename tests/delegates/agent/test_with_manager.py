@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from connectors.operations import create_connector, create_secret
 from connectors.secret_managers.base import SecretReference
@@ -25,8 +28,9 @@ from delegates.models import (
     TaskLogChunk,
     get_account_id,
 )
-from delegates.operations.tasks import abort_task, submit_task
+from delegates.operations.tasks import abort_task, start_diagnosis, submit_task
 from delegates.operations.tokens import create_token
+from delegates.queries.tasks import list_findings
 from guards.limits import TASK_LOG_RATE
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
@@ -345,3 +349,41 @@ def test_a_wrong_token_is_refused_with_a_sentence(
     wait_until(lambda: "The manager refused this delegate" in part.log.read_text(), "the refusal")
     assert "token_unknown" in part.log.read_text()
     assert "x" * 43 not in part.log.read_text()
+
+
+def test_a_diagnosis_reaches_the_page_and_the_program_prints_the_same(
+    start_connected: Begin, manager: Manager, token: DelegateToken, admin: User
+) -> None:
+    start_connected()
+    delegate = Delegate.objects.get(name="eu")
+    task = wait_for_end(start_diagnosis(actor=admin, delegate=delegate), 60)
+    assert task.status == Status.SUCCEEDED, task.reason
+    findings = {finding.check: finding.result for finding in list_findings(task)}
+    assert [*findings] == [
+        "settings",
+        "disk",
+        "name",
+        "connection",
+        "TLS and clock",
+        "token",
+        "WebSocket",
+        "AWS",
+    ]
+    assert {findings[name] for name in ("name", "connection", "TLS and clock", "token", "WebSocket")} == {
+        "ok"
+    }
+    client = Client()
+    client.force_login(admin)
+    assert "Slipway accepts the token" in client.get(f"/delegates/tasks/{task.pk}/").content.decode()
+    # Asking for a challenge makes no instance.
+    assert DelegateInstance.objects.filter(delegate=delegate).count() == 1
+    environ = {
+        **os.environ,
+        "HARNESS_ACCOUNT_ID": get_account_id(),
+        "HARNESS_TOKEN": token.value,
+        "HARNESS_URL": manager.url,
+    }
+    command = [sys.executable, "-m", "delegates.agent", "doctor"]
+    printed = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+    assert "ok       WebSocket: WebSockets reach Slipway." in printed.stdout, printed.stdout
+    assert printed.returncode == 0

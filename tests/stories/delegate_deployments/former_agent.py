@@ -18,6 +18,7 @@ _CHANGES = (
     # It ignores fields that it does not know.
     (f"{_AGENT}/tasks.py", '        trace_context=body.get("trace_context")', ""),
     # A kind of task and an operation of AWS that it does not know.
+    (f"{_AGENT}/executors/dispatch.py", '    "doctor": run_doctor,', ""),
     (f"{_AGENT}/executors/dispatch.py", '    "http": run_http,', ""),
     (f"{_AGENT}/executors/aws.py", '        "TagResource",', ""),
 )
