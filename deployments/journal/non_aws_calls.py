@@ -37,6 +37,7 @@ from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
 from delegates.task_owners import BAD_ANSWER, TaskPayload
 from deployments.journal.aws_access import CALL_OWNER, CallSelectors, get_call_deadline, get_call_selectors
+from deployments.journal.connection_reads import ConnectionReads
 from deployments.journal.provisions import read_stored_plan
 from deployments.journal.referenced_secrets import read_referenced_secret, unsent_while_pending
 from deployments.models import AwsCall, StageExecution, StepExecution
@@ -46,6 +47,7 @@ from steps.actions.non_aws_calls import (
     CALL_TERRAFORM_CLOUD,
     DELEGATE_SERVICE,
     FETCH_FILES,
+    FIND_CONNECTIONS,
     FIND_DIGEST,
     LIST_TAGS,
     READ_AWS,
@@ -238,9 +240,11 @@ class DelegateTaskWork:
 
 def open_work_access(
     step: StepExecution, operation: str, params: Mapping[str, Any]
-) -> "InProcessWork | InProcessReads | DelegateTaskWork":
+) -> "InProcessWork | InProcessReads | ConnectionReads | DelegateTaskWork":
     """Return the access for a call: delegates run scripts, connector or parameters decide the rest."""
     stage = step.stage
+    if operation == FIND_CONNECTIONS:
+        return ConnectionReads(_get_scope(stage))
     connector = find_work_connector(stage.execution.scope, params)
     if connector is not None and operation == READ_AWS:
         return _open_account_access(params, connector)

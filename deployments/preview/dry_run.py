@@ -209,7 +209,7 @@ def _run_action(action: Action, context: PreviewStepContext, step: PreviewedStep
         action.is_done(context)
     except ActionFailed as failed:
         step.warnings.append(f"{action.title}: {failed.message}")
-    except ExistsOnlyInPreview:
+    except (ExistsOnlyInPreview, WorkPlanned):
         return
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from aws.operations import is_write
@@ -13,7 +14,9 @@ LIST_TAGS, FIND_DIGEST = "ListTags", "FindDigest"
 CALL_TERRAFORM_CLOUD, READ_TERRAFORM_LOG = "AskTerraformCloud", "ReadTerraformLog"
 # A read of AWS for another stage than the step's own, by that stage's connector.
 READ_AWS = "ReadAws"
-_READ_OPERATIONS = (FETCH_FILES, LIST_TAGS, FIND_DIGEST, READ_TERRAFORM_LOG, READ_AWS)
+# A read of Slipway's own records, which no delegate answers.
+FIND_CONNECTIONS = "FindDelegateConnections"
+_READ_OPERATIONS = (FETCH_FILES, LIST_TAGS, FIND_DIGEST, READ_TERRAFORM_LOG, READ_AWS, FIND_CONNECTIONS)
 _READ_METHODS = ("GET", "HEAD")
 
 
@@ -124,6 +127,14 @@ class LogSegment:
     size: int
 
 
+@dataclass(frozen=True)
+class DelegateConnections:
+    """The tasks that are connected as instances of a delegate, and refused registrations, newest first."""
+
+    connected: Sequence[str]
+    refusals: Sequence[str] = ()
+
+
 class NonAwsCalls:
     """Calls of delegates, or of this Slipway itself, other than AWS calls. Each verb raises `AwsError`."""
 
@@ -200,6 +211,19 @@ class NonAwsCalls:
         answer = self._call(READ_TERRAFORM_LOG, params)
         text, size = str(answer.get("body", "")), int(answer.get("size", -1))
         return LogSegment(int(answer.get("status", 0)), text, size if size >= 0 else len(text.encode()))
+
+    def find_delegate_connections(
+        self, delegate: str, tasks: Sequence[str], since: datetime
+    ) -> DelegateConnections | None:
+        """Return which ECS tasks are connected as a delegate, and refusals since then; None if it is missing.
+
+        `delegate` is the name of a delegate in the scope of the execution or above it.
+        """
+        params = {"delegate": delegate, "tasks": list(tasks), "since": since.isoformat()}
+        answer = self._call(FIND_CONNECTIONS, params)
+        if not answer.get("found"):
+            return None
+        return DelegateConnections(answer["connected"], answer["refusals"])
 
     def _call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         return self._caller.call(DELEGATE_SERVICE, operation, params)

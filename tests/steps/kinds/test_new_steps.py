@@ -6,6 +6,7 @@ from steps.kinds.registry import get_step_kinds
 
 OURS = (
     "CreateStack",
+    "DelegateConnect",
     "DeleteStack",
     "EcsScale",
     "HarnessApproval",
