@@ -352,7 +352,7 @@ def test_a_wrong_token_is_refused_with_a_sentence(
 
 
 def test_a_diagnosis_reaches_the_page_and_the_program_prints_the_same(
-    start_connected: Begin, manager: Manager, token: DelegateToken, admin: User
+    start_connected: Begin, manager: Manager, token: DelegateToken, admin: User, tmp_path: Path
 ) -> None:
     start_connected()
     delegate = Delegate.objects.get(name="eu")
@@ -382,6 +382,7 @@ def test_a_diagnosis_reaches_the_page_and_the_program_prints_the_same(
         "HARNESS_ACCOUNT_ID": get_account_id(),
         "HARNESS_TOKEN": token.value,
         "HARNESS_URL": manager.url,
+        "SLIPWAY_DELEGATE_HOME": str(tmp_path),
     }
     command = [sys.executable, "-m", "delegates.agent", "doctor"]
     printed = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
