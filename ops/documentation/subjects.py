@@ -7,6 +7,7 @@ from typing import Final
 from ops.documentation import (
     api,
     command_line,
+    delegate_requirements,
     iam_policies,
     layers,
     limits,
@@ -24,6 +25,7 @@ GENERATORS: Final[tuple[Generator, ...]] = (
     permissions.generate,
     api.generate,
     command_line.generate,
+    delegate_requirements.generate,
     log_lines.generate,
     limits.generate,
     iam_policies.generate,

@@ -2,7 +2,9 @@
 
 import pytest
 
-from delegates.install.wizard import SIZES, DelegateSize
+from delegates.install import write_spec
+from delegates.install.wizard import OWN_USE_NOTE, SIZES, DelegateSize
+from tests.delegates.install.spec_variants import build_request
 
 # MiB for each number of CPU units (Amazon ECS developer guide, task definition parameters for Fargate).
 FARGATE_MEMORY = {512: range(1024, 4097), 1024: range(2048, 8193), 2048: range(4096, 16_385)}
@@ -28,3 +30,8 @@ def test_instances_share_a_size_in_a_way_that_fargate_takes(size: DelegateSize) 
 
 def test_a_size_says_what_it_is_in_one_sentence() -> None:
     assert SIZES["small"].sentence == ("2 instances, 4 GB and 1 vCPU together, 20 tasks at the same time")
+
+
+def test_the_page_and_the_files_say_that_a_host_needs_more() -> None:
+    assert "for the delegate only" in OWN_USE_NOTE
+    assert any("for the delegate only" in text for text in write_spec(build_request("v3", "EC2")).warnings)

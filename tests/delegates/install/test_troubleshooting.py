@@ -105,3 +105,9 @@ def test_each_cause_is_told_in_sentences_with_commands_a_shell_takes(request_: S
         for command in cause.commands:
             assert shlex.split(command.command)[0] in ("aws", "docker")
             assert "\n" not in command.command
+
+
+def test_frequent_disconnects_come_from_the_size_or_the_network() -> None:
+    memory, network = list_disconnect_causes(build_request())
+    assert memory.title == "Too little memory or CPU"
+    assert "WebSocket" in network.text
