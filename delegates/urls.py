@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from delegates.pages import configurations, connector_tests, delegates, installation, tasks, tokens
+from delegates.pages import (
+    configurations,
+    connector_tests,
+    delegates,
+    installation,
+    network_choices,
+    tasks,
+    tokens,
+)
 
 urlpatterns = [
     path("delegates/", delegates.list_delegates, name="delegates"),
@@ -30,6 +38,7 @@ urlpatterns = [
     ),
     path("delegates/new/", installation.NewDelegate.as_view(), name="delegate-new"),
     path("delegates/new/name/", installation.check_name, name="check-delegate-name"),
+    path("delegates/new/choices/<slug:name>/", network_choices.show_choices, name="delegate-choices"),
     path("delegates/<int:pk>/delays/", delegates.show_delegate_delays, name="delegate-delays"),
     path("delegates/<int:pk>/install/", installation.show_installation, name="install-delegate"),
     path("delegates/<int:pk>/install/download/", installation.download_spec, name="download-delegate"),

@@ -6,9 +6,12 @@ from dataclasses import fields
 from typing import Any, ClassVar
 
 from django import forms
+from django.db.models import QuerySet
+from django.http import QueryDict
 from django.urls import reverse_lazy
 
 from aws.regions import list_regions
+from connectors.models import Connector
 from delegates.install.wizard import SIZES, WizardAnswers
 from delegates.models import DelegateConfiguration, DelegateToken
 from delegates.queries.delegates import list_usable_tokens
@@ -19,6 +22,8 @@ from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import ScopedForm
 
 MAX_TOKEN_CHOICES = 200
+# Names of checkboxes beside the text field of the same values.
+LISTED_PREFIX = "listed_"
 TARGET_CHOICES = (
     ("FARGATE", "ECS on Fargate"),
     ("EC2", "ECS on EC2"),
@@ -37,17 +42,28 @@ MODE_CHOICES = (("", "bridge"), ("awsvpc", "awsvpc"))
 SCHEME_CHOICES = (("http", "http"), ("https", "https"))
 
 
+class WordListInput(forms.TextInput):
+    """Text input of words; the checkboxes of listed choices add theirs."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        typed = super().value_from_datadict(data, files, name)
+        ticked = data.getlist(f"{LISTED_PREFIX}{name}") if isinstance(data, QueryDict) else []
+        return " ".join([*ticked, typed or ""]).strip() if ticked else typed
+
+
 class WordListField(forms.CharField):
     """Field of words separated by commas, spaces or line ends."""
 
     def __init__(self, **options: Any) -> None:
         attrs = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
         super().__init__(
-            **{"required": False, "max_length": 4096, "widget": forms.TextInput(attrs=attrs), **options}
+            **{"required": False, "max_length": 4096, "widget": WordListInput(attrs=attrs), **options}
         )
 
     def to_python(self, value: Any) -> Any:
-        return tuple(word for word in re.split(r"[\s,]+", str(super().to_python(value))) if word)
+        return tuple(
+            dict.fromkeys(word for word in re.split(r"[\s,]+", str(super().to_python(value))) if word)
+        )
 
 
 def build_monospace_field(**options: Any) -> forms.CharField:
@@ -110,6 +126,12 @@ class NewDelegateForm(ScopedForm):
     )
     size = build_choice_field("Size", ())
     region = build_choice_field("Region", ())
+    connector = build_choice_field(
+        "Connector to list resources",
+        (),
+        "VPCs, subnets, security groups, clusters and roles are then chosen from lists. It is not stored.",
+    )
+    vpc = build_monospace_field(label="VPC", max_length=64, help_text="Lists its subnets and groups.")
     aws_account_id = build_monospace_field(
         label="AWS account ID", max_length=12, help_text="12 digits; a placeholder is used if empty."
     )
@@ -146,6 +168,10 @@ class NewDelegateForm(ScopedForm):
     )
     cluster = build_monospace_field(label="Cluster")
     log_group = build_monospace_field(label="Log group")
+    execution_role = build_monospace_field(
+        label="Execution role",
+        help_text="Empty for ecsTaskExecutionRole, which pulls the image.",
+    )
     task_role = build_monospace_field(
         label="Task role", help_text="The name of the task role, such as harness-delegate-role."
     )
@@ -172,6 +198,7 @@ class NewDelegateForm(ScopedForm):
         self._set_choices(
             "region", [(region.name, f"{region.name} ({region.title})") for region in list_regions()]
         )
+        self._set_choices("connector", [("", "None, enter text"), *self._list_connector_choices()])
         self._set_choices(
             "token", [("", "Create a new token for this delegate"), *self._list_token_choices()]
         )
@@ -184,6 +211,12 @@ class NewDelegateForm(ScopedForm):
         field = self.fields[name]
         if isinstance(field, forms.ChoiceField):
             field.choices = choices
+
+    def _list_connector_choices(self) -> list[tuple[str, str]]:
+        return [
+            (str(connector.pk), f"{connector.name} in {connector.scope.path}")
+            for connector in list_aws_connectors(self.person)[:MAX_TOKEN_CHOICES]
+        ]
 
     def _list_token_choices(self) -> list[tuple[str, str]]:
         return [
@@ -217,6 +250,12 @@ class NewDelegateForm(ScopedForm):
     def chosen_configuration(self) -> DelegateConfiguration | None:
         pk = self.cleaned_data["configuration"]
         return DelegateConfiguration.objects.select_related("scope").get(pk=pk) if pk else None
+
+
+def list_aws_connectors(person: Principal) -> QuerySet[Connector]:
+    """Return the connectors to AWS that a person may use, by name."""
+    rows = Connector.objects.filter(kind=Connector.Kind.AWS).select_related("scope", "secret")
+    return filter_visible(person, "core_connector_access", rows).order_by("name", "pk")
 
 
 def describe_answers(stored: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

@@ -85,6 +85,7 @@ class WizardAnswers:
     hostname: str = ""
     cluster: str = ""
     log_group: str = ""
+    execution_role: str = ""
     task_role: str = ""
     network_mode: str = ""
     subnets: tuple[str, ...] = ()
@@ -149,6 +150,7 @@ class WizardAnswers:
             hostname=self.hostname,
             cluster=self.cluster,
             log_group=self.log_group,
+            execution_role=self.execution_role or request.execution_role,
             task_role=self.task_role,
             network=self._build_network,
             secret=self._build_secret,

@@ -1,0 +1,173 @@
+"""Fields of the install wizard that AWS fills with choices, through the connector of the form."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from aws.regions import list_regions
+from connectors.models import Connector
+from connectors.specs.aws import parse_aws_spec
+from delegates.access.aws_access import list_clusters
+from delegates.access.lookup_options import LookupOptions
+from delegates.access.lookup_requests import list_clusters_by_delegate, list_options
+from delegates.forms.installation import LISTED_PREFIX, NewDelegateForm, list_aws_connectors
+from delegates.models import LookupRequest
+from web.forms.pages import PageRequest, require_sign_in
+from web.http.problems import Problem
+
+_KINDS: Final = LookupRequest.Kind
+_ROUTES: Final = {"internet": "public", "nat": "private, with a NAT gateway", "other": "private"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value to choose, with what a person knows it by."""
+
+    value: str
+    text: str
+
+
+def _describe_vpc(option: Mapping[str, Any]) -> Choice:
+    default = "default" if option["is_default"] else ""
+    return Choice(option["id"], _join(option["name"], option["id"], option["cidr"], default))
+
+
+def _describe_subnet(option: Mapping[str, Any]) -> Choice:
+    route = _ROUTES.get(option["egress_route"], "no route to other networks")
+    return Choice(option["id"], _join(option["name"], option["id"], option["zone"], option["cidr"], route))
+
+
+def _describe_group(option: Mapping[str, Any]) -> Choice:
+    egress = "" if option["allows_https"] else "does not allow outbound HTTPS"
+    return Choice(option["id"], _join(option["name"], option["id"], egress))
+
+
+def _describe_name(option: Mapping[str, Any]) -> Choice:
+    return Choice(option["name"], option["name"])
+
+
+def _join(*words: str) -> str:
+    return " · ".join(word for word in words if word)
+
+
+@dataclass(frozen=True)
+class ChoiceField:
+    """Field of the wizard with the lookup that lists its choices and the permissions that this takes."""
+
+    kind: str
+    noun: str
+    describe: Callable[[Mapping[str, Any]], Choice]
+    permissions: str
+    is_of_vpc: bool = False
+    takes_many: bool = False
+
+
+_ROLES: Final = ChoiceField(_KINDS.ROLES, "roles of ECS tasks", _describe_name, "iam:ListRoles")
+CHOICE_FIELDS: Final[Mapping[str, ChoiceField]] = {
+    "vpc": ChoiceField(_KINDS.VPCS, "VPCs", _describe_vpc, "ec2:DescribeVpcs"),
+    "subnets": ChoiceField(
+        _KINDS.SUBNETS,
+        "subnets",
+        _describe_subnet,
+        "ec2:DescribeSubnets and ec2:DescribeRouteTables",
+        is_of_vpc=True,
+        takes_many=True,
+    ),
+    "security_groups": ChoiceField(
+        _KINDS.GROUPS,
+        "security groups",
+        _describe_group,
+        "ec2:DescribeSecurityGroups",
+        is_of_vpc=True,
+        takes_many=True,
+    ),
+    "cluster": ChoiceField(_KINDS.CLUSTERS, "clusters", _describe_name, "ecs:ListClusters"),
+    "execution_role": _ROLES,
+    "task_role": _ROLES,
+}
+
+
+@require_sign_in
+@never_cache
+@require_safe
+def show_choices(request: PageRequest, name: str) -> HttpResponse:
+    """Render a field of the wizard with what the chosen connector sees in AWS; text stays possible."""
+    if name not in CHOICE_FIELDS:
+        raise Http404
+    field = CHOICE_FIELDS[name]
+    typed, ticked = _list_words(request, name), _list_words(request, f"{LISTED_PREFIX}{name}")
+    content: dict[str, Any] = {
+        "field": NewDelegateForm.base_fields[name],
+        "name": name,
+        "choices": field,
+        "region": request.GET.get("region", ""),
+        "entered": " ".join([*ticked, *typed]),
+    }
+    if request.GET.get("connector"):
+        content |= _look_up(request, field, typed, ticked)
+    response = render(request, "delegates/new/_choices.html", content)
+    if name == "vpc":
+        # What is listed for a VPC waits for the choice of one.
+        response["HX-Trigger-After-Settle"] = "vpc-listed"
+    return response
+
+
+def _list_words(request: PageRequest, name: str) -> list[str]:
+    return list(dict.fromkeys(" ".join(request.GET.getlist(name)).replace(",", " ").split()))
+
+
+def _look_up(request: PageRequest, field: ChoiceField, typed: list[str], ticked: list[str]) -> dict[str, Any]:
+    """Return the choices, the request that a delegate answers, or why there is neither."""
+    vpc = request.GET.get("vpc", "")
+    if field.is_of_vpc and not vpc:
+        return {"hint": "Choose a VPC to list them."}
+    try:
+        connector = _get_connector(request)
+        options = _list_options(request, connector, field, vpc if field.is_of_vpc else "")
+    except Problem as problem:
+        return {"refusal": problem.detail}
+    if isinstance(options, LookupRequest):
+        # A repeated request returns the response, or waits.
+        return {"waits": options, "again": request.get_full_path()}
+    listed = [field.describe(option) for option in options]
+    known = {choice.value for choice in listed}
+    return {
+        "connector": connector,
+        "listed": listed,
+        "chosen": [*ticked, *typed] or _choose_default(options),
+        # Ticks of another VPC go with it; typed text stays.
+        "others": " ".join(value for value in typed if value not in known),
+    }
+
+
+def _choose_default(options: LookupOptions) -> list[str]:
+    """Return the default VPC, which is listed first."""
+    return [options[0]["id"]] if options and options[0].get("is_default") else []
+
+
+def _get_connector(request: PageRequest) -> Connector:
+    key = request.GET.get("connector", "")
+    connector = list_aws_connectors(request.user).filter(pk=key).first() if key.isdecimal() else None
+    if connector is None:
+        raise Problem("Choose a connector that you can use.")
+    if not any(request.GET.get("region") == region.name for region in list_regions()):
+        raise Problem("Choose a region first.")
+    return connector
+
+
+def _list_options(
+    request: PageRequest, connector: Connector, field: ChoiceField, subject: str
+) -> LookupOptions | LookupRequest:
+    region = request.GET["region"]
+    if field.kind != _KINDS.CLUSTERS:
+        return list_options(
+            actor=request.user, connector=connector, kind=field.kind, region=region, subject=subject
+        )
+    list_them = list_clusters_by_delegate if parse_aws_spec(connector.spec).is_remote else list_clusters
+    clusters = list_them(actor=request.user, connector=connector, region=region)
+    return clusters if isinstance(clusters, LookupRequest) else [asdict(cluster) for cluster in clusters]
