@@ -15,6 +15,7 @@ from connectors.operations.identifiers import (
 from delegates.live import publish_delegates_changed
 from delegates.models import Delegate, DelegateConfiguration
 from delegates.protocol.notices import notify_configuration
+from delegates.queries.configurations import list_delegate_environments
 from guards.limits import SCRIPT_BYTES, SCRIPT_SECONDS
 from guards.text import find_control_problem, find_size_problem
 from rbac.audit import record_audit_entry
@@ -39,7 +40,7 @@ def create_configuration(
     require(actor, EDIT, scope)
     require_valid_identifier(identifier)
     made = DelegateConfiguration(scope=scope, identifier=identifier)
-    _apply_values(made, {"name": name, **values})
+    _apply_values(actor, made, {"name": name, **values})
     try:
         with transaction.atomic():
             made.save()
@@ -61,7 +62,7 @@ def update_configuration(*, actor: User, configuration: DelegateConfiguration, *
     """
     require(actor, EDIT, configuration)
     before = _build_audit_values(configuration)
-    _apply_values(configuration, values)
+    _apply_values(actor, configuration, values)
     with transaction.atomic():
         configuration.save(update_fields=[*FIELDS, "updated_at"])
         after = _build_audit_values(configuration)
@@ -124,13 +125,13 @@ def delete_configuration(*, actor: User, configuration: DelegateConfiguration) -
         raise Conflict(f"{subject} {configuration}. Assign another configuration first.") from exc
 
 
-def _apply_values(configuration: DelegateConfiguration, values: dict[str, Any]) -> None:
+def _apply_values(actor: User, configuration: DelegateConfiguration, values: dict[str, Any]) -> None:
     if "name" in values:
         values = {**values, "name": validate_name(values["name"])}
     if "script" in values:
         values = {**values, "script": _clean_script(values["script"])}
     if "environments" in values:
-        values = {**values, "environments": _clean_environments(configuration, values["environments"])}
+        values = {**values, "environments": _clean_environments(actor, configuration, values["environments"])}
     seconds = values.get("timeout_seconds", configuration.timeout_seconds)
     if not 1 <= seconds <= SCRIPT_SECONDS:
         raise _build_refusal("timeout_seconds", f"A script may run for 1 to {SCRIPT_SECONDS}.")
@@ -148,12 +149,19 @@ def _clean_script(script: str) -> str:
     return cleaned
 
 
-def _clean_environments(configuration: DelegateConfiguration, paths: Sequence[str]) -> list[str]:
-    below = f"{configuration.scope.path}/"
-    for path in paths:
-        if not path.startswith(below) or path.count("/") > 3 or not path.isprintable() or len(path) > 512:
-            message = f"{path} is not an environment of {configuration.scope}: start with {below}."
-            raise _build_refusal("environments", message)
+def _clean_environments(actor: User, configuration: DelegateConfiguration, paths: Sequence[str]) -> list[str]:
+    """Return the paths of existing environments; those that are selected already may stay."""
+    new_paths = set(paths) - set(configuration.environments)
+    if new_paths:
+        visible = list_delegate_environments(configuration.scope, actor)
+        new_paths -= {environment.path for environment in visible}
+    if new_paths:
+        path = min(new_paths)
+        message = (
+            f"Environment {path} does not exist in {configuration.scope.path} or below, or you have no "
+            "access to it."
+        )
+        raise _build_refusal("environments", message)
     return sorted(set(paths))
 
 

@@ -62,16 +62,30 @@ def test_a_configuration_is_made_in_the_browser(project: Scope, admin: User, bro
 def test_who_may_not_see_environments_keeps_those_that_are_chosen(
     project: Scope, admin: User, browse: Browse
 ) -> None:
-    configuration = create_configuration(
-        actor=admin,
-        scope=project,
-        identifier="old",
-        name="Old",
-        environments=["account/default/demo/went-away"],
-    )
+    configuration = create_configuration(actor=admin, scope=project, identifier="old", name="Old")
+    # Since then the environment was deleted.
+    DelegateConfiguration.objects.update(environments=["account/default/demo/went-away"])
     page = read_text(browse(admin).get(f"/delegates/configurations/{configuration.pk}/edit/"))
     assert 'value="account/default/demo/went-away"' in page
     assert "checked" in page
+    configuration.refresh_from_db()
+    update_configuration(actor=admin, configuration=configuration, environments=configuration.environments)
+    assert configuration.environments == ["account/default/demo/went-away"]
+
+
+@pytest.mark.parametrize("path", ["account/default/demo/prdo", "account/other/elsewhere/prod"])
+def test_an_environment_has_to_exist_in_the_scope(
+    project: Scope, other_project: Scope, admin: User, call: Call, path: str
+) -> None:
+    for scope in (project, other_project):
+        Environment.objects.create(scope=scope, identifier="prod", name="Production")
+    address = f"/api/v1/delegate-configurations{HERE}"
+    body = {"identifier": "x", "name": "X", "environments": ["account/default/demo/prod", path]}
+    (error,) = call(admin).post(address, body, "json").json()["errors"]
+    assert error["path"] == "environments"
+    assert path in error["message"]
+    assert "demo/prod" not in error["message"]
+    assert not DelegateConfiguration.objects.filter(identifier="x").exists()
 
 
 def test_one_configuration_applies_to_many_delegates(
