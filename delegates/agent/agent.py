@@ -132,6 +132,8 @@ class Agent:
         self.drain_requested = False
         self.socket: ClientConnection | None = None
         self.instance_id = ""
+        # Set once the manager has registered the agent, or keeps it for approval.
+        self.started = threading.Event()
         self.exit_code = 0
         self.configuration: Mapping[str, Any] | None = None
         # Events that wake a loop early.

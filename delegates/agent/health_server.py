@@ -1,11 +1,14 @@
-"""HTTP server of /api/health, /api/ready and /api/metrics."""
+"""HTTP server of /api/health, /api/started, /api/ready and /api/metrics."""
 
 import json
 import threading
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from delegates.agent import VERSION
 from delegates.agent.agent import Agent
+
+_PATHS = "Ask for /api/health, /api/started, /api/ready or /api/metrics.\n"
 
 
 def start_health_server(agent: Agent) -> ThreadingHTTPServer:
@@ -23,16 +26,12 @@ def _build_handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
         server_version, sys_version = "slipway-delegate", ""
 
         def do_GET(self) -> None:  # the name is the standard library's
-            if self.path == "/api/health":
-                self._send_response(200, "application/json", json.dumps(build_health(agent)))
-            elif self.path == "/api/ready":
-                health = build_health(agent)
-                status = 200 if health["status"] == "registered" else 503
-                self._send_response(status, "application/json", json.dumps(health))
-            elif self.path == "/api/metrics":
+            if self.path == "/api/metrics":
                 self._send_response(200, "text/plain; version=0.0.4", render_metrics(agent))
+            elif (status := _get_response_status(agent, self.path)) != HTTPStatus.NOT_FOUND:
+                self._send_response(status, "application/json", json.dumps(build_health(agent)))
             else:
-                self._send_response(404, "text/plain", "Ask for /api/health, /api/ready or /api/metrics.\n")
+                self._send_response(status, "text/plain", _PATHS)
 
         def _send_response(self, status: int, content_type: str, text: str) -> None:
             body = text.encode()
@@ -46,6 +45,19 @@ def _build_handler(agent: Agent) -> type[BaseHTTPRequestHandler]:
             """Discard the line: health checks every few seconds would fill the log."""
 
     return HealthHandler
+
+
+def _get_response_status(agent: Agent, path: str) -> HTTPStatus:
+    """Return the status of the response about the agent's health."""
+    passed = {
+        "/api/health": True,
+        # A restart helps nobody while the manager is away: an agent that has registered stays started.
+        "/api/started": agent.started.is_set(),
+        "/api/ready": _get_status(agent) == "registered",
+    }
+    if path not in passed:
+        return HTTPStatus.NOT_FOUND
+    return HTTPStatus.OK if passed[path] else HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def build_health(agent: Agent) -> dict[str, object]:

@@ -26,6 +26,7 @@ def register(agent: Agent, backoff: Backoff) -> float:
         log.error("The manager refused this delegate: %s", refusal)
         return max(refusal.retry_after, REFUSED_SECONDS) + backoff.next()
     if status == 202:
+        agent.started.set()
         log.info("Waiting for approval of the delegate %s", agent.settings.name)
         return float(answer.get("retry_after", 10))
     if not answer.get("session"):
@@ -86,6 +87,7 @@ def _start_session(agent: Agent, answer: Mapping[str, Any]) -> None:
     agent.configuration = answer.get("configuration")
     agent.manager.session = str(answer["session"])
     agent.registered.set()
+    agent.started.set()
     agent.configuration_changed.set()
     log.info("Registered as %s with %s", agent.settings.name, agent.settings.manager_url)
     skew = float(answer.get("clock_skew_seconds") or 0)

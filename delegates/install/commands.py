@@ -195,6 +195,8 @@ def _list_service_flags(plan: SpecPlan) -> list[str]:
         flags = {flag: flags[flag] for flag in order}
     if launch_type := service.get("launchType"):
         flags["--launch-type"] = launch_type
+    if limits := service.get("deploymentConfiguration"):
+        flags["--deployment-configuration"] = ",".join(f"{name}={value}" for name, value in limits.items())
     return [word for flag, value in flags.items() for word in (flag, value)]
 
 

@@ -1,5 +1,6 @@
 """Task definition, service definition, container environment and IAM documents."""
 
+from math import ceil
 from typing import Any, Final
 
 from aws import policies
@@ -139,6 +140,8 @@ def build_service_definition(plan: SpecPlan) -> Document:
     if request.is_awsvpc or not is_legacy:
         service["launchType"] = request.launch_type
     service["desiredCount"] = request.desired_count
+    if request.checks_start:
+        service["deploymentConfiguration"] = build_deployment_configuration(request.desired_count)
     if not request.is_awsvpc:
         return service
     if is_legacy:
@@ -150,6 +153,24 @@ def build_service_definition(plan: SpecPlan) -> Document:
     if is_legacy:
         service["enableECSManagedTags"] = True
     return service
+
+
+def build_deployment_configuration(count: int) -> dict[str, int]:
+    """Return the limits of a rolling deployment: no instance stops before its successor has connected."""
+    return {"minimumHealthyPercent": 100, "maximumPercent": 100 + ceil(100 / count)}
+
+
+def _build_start_check() -> Document:
+    """Return the health check of a container: healthy once the agent has connected."""
+    url = f"http://127.0.0.1:{AGENT_PORT}/api/started"
+    script = f"import urllib.request as r; r.urlopen('{url}', timeout=4)"
+    return {
+        "command": ["CMD", "python", "-c", script],
+        "interval": 10,
+        "timeout": 5,
+        "retries": 10,
+        "startPeriod": 300,
+    }
 
 
 def _build_vpc(plan: SpecPlan) -> Document:
@@ -196,6 +217,8 @@ def _build_common_container(plan: SpecPlan) -> Document:
         both["logConfiguration"] = {"logDriver": "awslogs", "options": options}
     if plan.request.stop_seconds:
         both["stopTimeout"] = plan.request.stop_seconds
+    if plan.request.checks_start:
+        both["healthCheck"] = _build_start_check()
     if ca := _build_ca_mount(plan):
         mount = {"sourceVolume": CA_VOLUME, "containerPath": ca.path, "readOnly": True}
         both["mountPoints"] = [mount]

@@ -182,6 +182,9 @@ class SpecRequest:
     mirrors_image: bool = False
     # Whether service and family are called after the delegate: the documented names serve one of a cluster.
     own_names: bool = False
+    # Whether ECS replaces instances one after the other, each once the next has connected; older images and
+    # the documented services do not.
+    checks_start: bool = False
 
     @property
     def is_fargate(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, cast
 
+from delegates.agent import VERSION
 from delegates.install import CaBundle, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
 from delegates.install.images import parse_image
 from delegates.install.plan import DOCUMENTED_NAMES
@@ -161,7 +162,12 @@ class WizardAnswers:
             desired_count=picked.instances if picked else 1,
             stop_seconds=FARGATE_STOP_SECONDS,
             own_names=name not in DOCUMENTED_NAMES,
+            checks_start=self._knows_start(image) and name not in DOCUMENTED_NAMES,
         )
+
+    def _knows_start(self, image: str) -> bool:
+        """Return whether an image answers `/api/started`: one of this release, by its tag."""
+        return self.spec_kind == "ECS" and self.flavour == "v3" and parse_image(image).tag == VERSION
 
     @property
     def _build_network(self) -> SpecNetwork:

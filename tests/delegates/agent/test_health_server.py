@@ -15,6 +15,7 @@ def build_agent() -> Any:
     """Build what the server reads of an agent."""
     return SimpleNamespace(
         settings=SimpleNamespace(port=0),
+        started=threading.Event(),
         draining=threading.Event(),
         registered=threading.Event(),
         drain_requested=False,
@@ -30,6 +31,18 @@ def get_status(port: int, path: str) -> tuple[int, str]:
     except HTTPError as refusal:
         with refusal:
             return refusal.code, json.loads(refusal.read())["status"]
+
+
+def test_it_has_started_once_it_has_registered_also_while_the_manager_is_away() -> None:
+    agent = build_agent()
+    server = start_health_server(cast(Agent, agent))
+    try:
+        assert get_status(server.server_port, "/api/started") == (503, "registering")
+        agent.started.set()
+        assert get_status(server.server_port, "/api/started") == (200, "registering")
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_it_is_ready_only_while_it_is_connected_and_not_draining() -> None:

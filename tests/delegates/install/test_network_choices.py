@@ -64,7 +64,7 @@ def test_networks_clusters_and_roles_are_chosen_from_lists(
     assert 'name="subnets" value="subnet-typed"' in subnets
     assert seed["security_group"] in read_choices(client, "security_groups", connector, vpc=vpc)
     assert f'<option value="{seed["cluster"]}">' in read_choices(client, "cluster", connector)
-    assert "roles of ECS tasks" in read_choices(client, "task_role", connector)
+    assert "visible to AWS: 1" in read_choices(client, "task_role", connector)
 
 
 def test_choices_that_cannot_be_listed_name_the_permission_and_leave_a_text_field(
