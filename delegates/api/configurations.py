@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from delegates.models import Delegate, DelegateConfiguration
+from delegates.models import Delegate, DelegateConfiguration, DelegateTask
 from delegates.operations import configurations as operations
 from delegates.queries.configurations import list_configuration_runs, list_configurations_with_use
 from guards.limits import SCRIPT_SECONDS
@@ -33,6 +33,7 @@ class DelegateConfigurationDocument(serializers.Serializer[Any]):
     requires_approval = serializers.BooleanField()
     is_primary = serializers.BooleanField()
     environments = serializers.ListField(child=serializers.CharField())
+    task_kinds = serializers.ListField(child=serializers.CharField())
     delegates = serializers.IntegerField(source="delegate_count")
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -52,6 +53,12 @@ class DelegateConfigurationChange(serializers.Serializer[Any]):
         required=False,
         max_length=200,
         help_text="Paths such as account/acme/shop/production; an empty list means all.",
+    )
+    task_kinds = serializers.ListField(
+        child=serializers.CharField(max_length=16),
+        required=False,
+        max_length=len(DelegateTask.LIMITABLE),
+        help_text=f"Kinds of tasks: {', '.join(DelegateTask.LIMITABLE)}; an empty list means all.",
     )
 
 

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from connectors.specs.base import parse_tag_list
-from delegates.models import Delegate, DelegateConfiguration
+from delegates.models import Delegate, DelegateConfiguration, DelegateTask
 from delegates.queries.configurations import (
     MAX_DELEGATE_CHOICES,
     DelegateEnvironment,
@@ -58,6 +58,13 @@ class ConfigurationForm(PageForm):
         required=False, label="Environments", widget=forms.CheckboxSelectMultiple
     )
 
+    task_kinds = forms.MultipleChoiceField(
+        required=False,
+        label="Kinds of tasks",
+        widget=forms.CheckboxSelectMultiple,
+        choices=[(kind.value, kind.label) for kind in DelegateTask.LIMITABLE],
+    )
+
     def __init__(self, *args: Any, person: Principal, scope: Scope, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="configuration-%s", **kwargs)
         environments = list_delegate_environments(scope, person)[:MAX_DELEGATE_CHOICES]
@@ -81,7 +88,7 @@ class ConfigurationForm(PageForm):
     @property
     def values(self) -> dict[str, Any]:
         """Return the form's values for the operations."""
-        names = ("name", "script", "timeout_seconds", "requires_approval", "environments")
+        names = ("name", "script", "timeout_seconds", "requires_approval", "environments", "task_kinds")
         return {name: self.cleaned_data[name] for name in names}
 
 

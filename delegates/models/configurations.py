@@ -26,6 +26,8 @@ class DelegateConfiguration(NamedModel):
     is_primary = models.BooleanField(default=False, editable=False)
     # Paths of environments, such as "account/acme/shop/production"; none means all (R056).
     environments = models.JSONField(default=list, blank=True)
+    # Kinds of tasks, such as "aws"; none means all (R033).
+    task_kinds = models.JSONField(default=list, blank=True, db_default=[])
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -46,6 +46,8 @@ class DelegateTask(models.Model):
     RUNS_CODE = (Kind.SHELL, Kind.TERRAFORM)
     # Programs run there with secrets that no other project may read.
     ISOLATED = (*RUNS_CODE, Kind.GIT)
+    # Kinds that a configuration may limit; checks and diagnoses are for one delegate that somebody names.
+    LIMITABLE = (Kind.AWS, *RUNS_CODE, Kind.HTTP, Kind.GIT, Kind.DOCKER_REGISTRY)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=16, choices=Kind)

@@ -13,7 +13,7 @@ from connectors.operations.identifiers import (
     validate_name,
 )
 from delegates.live import publish_delegates_changed
-from delegates.models import Delegate, DelegateConfiguration
+from delegates.models import Delegate, DelegateConfiguration, DelegateTask
 from delegates.protocol.notices import notify_configuration
 from delegates.queries.configurations import list_delegate_environments
 from guards.limits import SCRIPT_BYTES, SCRIPT_SECONDS
@@ -26,7 +26,7 @@ from web.http.problems import BadInput, Conflict
 EDIT = "core_delegateconfiguration_edit"
 DELETE = "core_delegateconfiguration_delete"
 EDIT_DELEGATE = "core_delegate_edit"
-FIELDS = ("name", "script", "timeout_seconds", "requires_approval", "environments")
+FIELDS = ("name", "script", "timeout_seconds", "requires_approval", "environments", "task_kinds")
 
 
 def create_configuration(
@@ -34,8 +34,8 @@ def create_configuration(
 ) -> DelegateConfiguration:
     """Create a configuration.
 
-    `values` are `script`, `timeout_seconds`, `requires_approval` and `environments`. Raises `BadInput`, or
-    `Conflict` if the identifier is taken.
+    `values` are `script`, `timeout_seconds`, `requires_approval`, `environments` and `task_kinds`. Raises
+    `BadInput`, or `Conflict` if the identifier is taken.
     """
     require(actor, EDIT, scope)
     require_valid_identifier(identifier)
@@ -132,6 +132,8 @@ def _apply_values(actor: User, configuration: DelegateConfiguration, values: dic
         values = {**values, "script": _clean_script(values["script"])}
     if "environments" in values:
         values = {**values, "environments": _clean_environments(actor, configuration, values["environments"])}
+    if "task_kinds" in values:
+        values = {**values, "task_kinds": _clean_task_kinds(values["task_kinds"])}
     seconds = values.get("timeout_seconds", configuration.timeout_seconds)
     if not 1 <= seconds <= SCRIPT_SECONDS:
         raise _build_refusal("timeout_seconds", f"A script may run for 1 to {SCRIPT_SECONDS}.")
@@ -165,6 +167,13 @@ def _clean_environments(actor: User, configuration: DelegateConfiguration, paths
     return sorted(set(paths))
 
 
+def _clean_task_kinds(kinds: Sequence[str]) -> list[str]:
+    if unknown := set(kinds) - set(DelegateTask.LIMITABLE):
+        choices = ", ".join(DelegateTask.LIMITABLE)
+        raise _build_refusal("task_kinds", f"{min(unknown)} is not a kind of task. Use {choices}.")
+    return [str(kind) for kind in DelegateTask.LIMITABLE if kind in kinds]
+
+
 def _build_refusal(path: str, message: str) -> BadInput:
     return BadInput(message, errors=[{"path": path, "message": message}])
 
@@ -178,4 +187,5 @@ def _build_audit_values(configuration: DelegateConfiguration) -> dict[str, Any]:
         "timeout_seconds": configuration.timeout_seconds,
         "requires_approval": configuration.requires_approval,
         "environments": list(configuration.environments),
+        "task_kinds": list(configuration.task_kinds),
     }

@@ -9,7 +9,7 @@ from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_POST, require_safe
 
 from delegates.forms.delegates import ApplyConfigurationForm, ConfigurationForm, NewConfigurationForm
-from delegates.models import Delegate, DelegateConfiguration
+from delegates.models import Delegate, DelegateConfiguration, DelegateTask
 from delegates.operations import configurations as operations
 from delegates.queries.configurations import list_configuration_runs, list_configurations_with_use
 from rbac.policy import can_anywhere, filter_visible, get_permissions, require
@@ -147,6 +147,7 @@ def _build_content(
     rights = get_permissions(request.user, configuration)
     return {
         "configuration": configuration,
+        "task_kinds": [DelegateTask.Kind(kind).label for kind in configuration.task_kinds],
         "configured_delegates": filter_visible(request.user, "core_delegate_view", delegates).order_by(
             "name"
         )[:SHOWN_DELEGATES],

@@ -12,6 +12,7 @@ class RoutingRule(StrEnum):
     ADMITTED = "approved"
     SCOPE = "scope"
     ENVIRONMENT = "environment"
+    TASK_KIND = "kind of task"
     AWS_ACCOUNT = "AWS account"
     SELECTORS = "selectors"
     BLOCKLIST = "not blocked"
@@ -32,6 +33,7 @@ class RoutingRequest:
     criterion: str = ""
     aws_account: str = ""
     environment: str = ""
+    task_kind: str = ""
     features: tuple[str, ...] = ()
     is_script: bool = False
     needs_isolation: bool = False
@@ -56,6 +58,7 @@ class RoutingCandidate:
     admission: str = "ENABLED"
     draining: bool = False
     environments: tuple[str, ...] = ()
+    task_kinds: tuple[str, ...] = ()
     aws_account: str = ""
     tags: frozenset[str] = frozenset()
     capacity: int = 10
@@ -177,6 +180,19 @@ def _check_environment(request: RoutingRequest, candidate: RoutingCandidate) -> 
         detail = f"Its configuration is not for {request.environment}."
     remedy = "" if ok else f"Add {request.environment} to its configuration."
     return RuleVerdict(candidate.key, candidate.name, RoutingRule.ENVIRONMENT, ok, detail, remedy)
+
+
+def _check_task_kind(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
+    """Return the verdict on kinds of tasks, such as "aws", which a configuration may limit (R033)."""
+    ok = not request.task_kind or not candidate.task_kinds or request.task_kind in candidate.task_kinds
+    if not candidate.task_kinds:
+        detail = "Its configuration is for all kinds of tasks."
+    elif not request.task_kind:
+        detail = "Every delegate may get this kind of task."
+    else:
+        detail = f"Its configuration is {'' if ok else 'not '}for tasks of kind {request.task_kind}."
+    remedy = "" if ok else f"Add {request.task_kind} to its configuration."
+    return RuleVerdict(candidate.key, candidate.name, RoutingRule.TASK_KIND, ok, detail, remedy)
 
 
 def _check_aws_account(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
@@ -311,6 +327,7 @@ _RULES: tuple[Callable[[RoutingRequest, RoutingCandidate], RuleVerdict], ...] = 
     _check_admitted,
     _check_scope,
     _check_environment,
+    _check_task_kind,
     _check_aws_account,
     _check_selectors,
     _check_blocklist,

@@ -49,12 +49,15 @@ def test_a_configuration_is_made_in_the_browser(project: Scope, admin: User, bro
         "timeout_seconds": "90",
         "requires_approval": "on",
         "environments": ["account/default/demo/prod"],
+        "task_kinds": ["shell", "aws"],
     }
     page = read_text(client.post("/delegates/configurations/new/", form, follow=True))
     configuration = DelegateConfiguration.objects.get(identifier="build_tools")
     assert configuration.script == "apt-get update\necho ready\n"
     assert (configuration.timeout_seconds, configuration.requires_approval) == (90, True)
     assert configuration.environments == ["account/default/demo/prod"]
+    assert configuration.task_kinds == ["aws", "shell"]
+    assert "AWS call, Shell script" in page
     assert "Configuration Build tools created" in page
     assert "Wait for approval" in page
 
@@ -109,6 +112,7 @@ def test_ticked_delegates_get_a_configuration_in_the_browser(
     address = f"/delegates/configurations/{tools.pk}/apply/"
     page = read_text(browse(admin).post(address, {"delegates": [delegate.pk]}, follow=True))
     assert "1 delegate has Tools now." in page
+    assert f'<a href="/delegates/{delegate.pk}/">eu</a>' in page
 
 
 def test_a_delegate_that_lies_elsewhere_gets_none_and_nobody_else_does(
@@ -174,6 +178,7 @@ def test_the_audit_trail_says_that_a_script_changed_but_not_what_it_is(
         ({"timeout_seconds": 0}, "timeout_seconds"),
         ({"timeout_seconds": 3601}, "timeout_seconds"),
         ({"environments": ["account/other/elsewhere/prod"]}, "environments"),
+        ({"task_kinds": ["aws", "doctor"]}, "task_kinds"),
     ],
 )
 def test_what_no_agent_could_use_is_refused(

@@ -101,7 +101,7 @@ def test_a_person_starts_one_from_the_page_and_a_program_from_its_route(
     project: Scope, admin: User, call: Callable[[User], APIClient]
 ) -> None:
     delegate = make_delegate(project)
-    assert "Connectivity check" in read_page(admin, f"/delegates/{delegate.pk}/")
+    assert "Check address" in read_page(admin, f"/delegates/{delegate.pk}/")
     client = Client()
     client.force_login(admin)
     response = client.post(f"/delegates/{delegate.pk}/check/", {"url": URL})

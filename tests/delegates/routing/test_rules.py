@@ -25,6 +25,9 @@ US = replace(EU, key=2, name="us", tags=frozenset({"us"}))
         (RoutingRule.ENVIRONMENT, {"environment": f"{PROJECT}/prod"}, {"environments": ()}),
         (RoutingRule.ENVIRONMENT, {"environment": f"{PROJECT}/prod"}, {"environments": (f"{PROJECT}/prod",)}),
         (RoutingRule.ENVIRONMENT, {"environment": ""}, {"environments": (f"{PROJECT}/prod",)}),
+        (RoutingRule.TASK_KIND, {"task_kind": "aws"}, {"task_kinds": ()}),
+        (RoutingRule.TASK_KIND, {"task_kind": "aws"}, {"task_kinds": ("shell", "aws")}),
+        (RoutingRule.TASK_KIND, {"task_kind": ""}, {"task_kinds": ("shell",)}),
         (RoutingRule.AWS_ACCOUNT, {"aws_account": "111111111111"}, {"aws_account": "111111111111"}),
         (RoutingRule.AWS_ACCOUNT, {"aws_account": "111111111111"}, {"aws_account": ""}),
         (RoutingRule.AWS_ACCOUNT, {"aws_account": ""}, {"aws_account": "111111111111"}),
@@ -68,6 +71,12 @@ def test_who_passes_a_rule_gets_the_task(
             {"environment": f"{PROJECT}/prod"},
             {"environments": (f"{PROJECT}/dev",)},
             "not for account/acme/shop/prod",
+        ),
+        (
+            RoutingRule.TASK_KIND,
+            {"task_kind": "aws"},
+            {"task_kinds": ("shell",)},
+            "not for tasks of kind aws",
         ),
         (
             RoutingRule.AWS_ACCOUNT,

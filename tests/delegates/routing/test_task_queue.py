@@ -13,6 +13,7 @@ from delegates.models import (
     AllowlistEntry,
     BlocklistEntry,
     Delegate,
+    DelegateConfiguration,
     DelegateEvent,
     DelegateTask,
     LastServed,
@@ -108,6 +109,21 @@ def test_a_submitted_task_is_offered_to_the_best_delegate_with_the_commit(
     decision = task.decisions.get()
     assert decision.chosen == task.offered_to
     assert {row["name"] for row in decision.rows if row["verdict"] == "FAIL"} == {"d0", "d2", "built-in"}
+
+
+def test_a_configuration_limits_its_delegates_to_kinds_of_tasks(project: Scope) -> None:
+    (delegate,) = create_delegates(project, 10)
+    delegate.configuration = DelegateConfiguration.objects.create(
+        scope=project, identifier="scripts", name="Scripts", task_kinds=["shell"]
+    )
+    delegate.save()
+    call, script = make_task(project, kind="aws"), make_task(project, kind="shell")
+    check = make_task(project, kind="check")
+    route_waiting_tasks(timezone.now())
+    for task in (call, script, check):
+        task.refresh_from_db()
+    assert (call.offered_to, script.offered_to, check.offered_to) == (None, delegate, delegate)
+    assert "d0: Its configuration is not for tasks of kind aws." in call.reason
 
 
 def test_a_hundred_tasks_spread_by_capacity_and_the_rest_queue(project: Scope) -> None:
