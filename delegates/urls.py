@@ -45,6 +45,11 @@ urlpatterns = [
     path(
         "delegates/<int:pk>/install/token/", installation.replace_spec_token, name="change-token-of-delegate"
     ),
+    path(
+        "delegates/<int:pk>/install/token/show/",
+        installation.show_spec_token,
+        name="show-token-of-delegate",
+    ),
     path("delegates/<int:pk>/install/waiting/", installation.show_connect_progress, name="delegate-waiting"),
     path("delegates/configurations/", configurations.list_configurations, name="delegate-configurations"),
     path(

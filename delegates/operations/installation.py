@@ -104,11 +104,14 @@ def build_spec_request(delegate: Delegate) -> SpecRequest:
     return answers.completed(common, name=delegate.name, tags=tags, size=delegate.size)
 
 
-def get_installation(*, actor: User, delegate: Delegate, image: str = "") -> tuple[DelegateSpecFiles, str]:
+def get_installation(
+    *, actor: User, delegate: Delegate, image: str = "", shows_token: bool = True
+) -> tuple[DelegateSpecFiles, str]:
     """Return a delegate's installation files and the reason for a missing token, or an empty reason.
 
-    Users with permission to edit delegates get the token, and the audit trail records the access. `image`
-    replaces the image of the answers, with their mirror. Raises `BadInput`.
+    Users with permission to edit delegates get the token, and the audit trail records the access; without
+    `shows_token` its placeholder is in the files. `image` replaces the image of the answers, with their
+    mirror. Raises `BadInput`.
     """
     request, token = build_spec_request(delegate), delegate.token
     if image:
@@ -117,7 +120,18 @@ def get_installation(*, actor: User, delegate: Delegate, image: str = "") -> tup
         return render_spec(request), f"Ask someone with the permission {INSTALL_PERMISSION} for the token."
     if token is None or not token.is_usable:
         return render_spec(request), "Its token is revoked, expired or deleted: choose another token."
+    if not shows_token:
+        return render_spec(request), _describe_hidden_token(request, token)
     return write_task_spec(actor=actor, scope=delegate.scope, token=token, request=request), ""
+
+
+def _describe_hidden_token(request: SpecRequest, token: DelegateToken) -> str:
+    """Return where the token of files is; empty if they do not need it."""
+    if not request.uses_secret:
+        return f"The token {token.name} is in the files that were saved when they were shown."
+    if request.secret.kind == "EXISTING":
+        return ""
+    return f"The commands store the token {token.name} in the Secrets Manager secret {request.secret.name}."
 
 
 def change_token(*, actor: User, delegate: Delegate, token: DelegateToken | None = None) -> DelegateToken:

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from delegates.forms.installation import ChangeTokenForm, NewDelegateForm
 from delegates.install.generator import build_spec_zip
@@ -31,6 +31,8 @@ from web.forms.resource_pages import CreatePage
 
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
+# The delegate whose token the next view of its files shows.
+REVEALED_DELEGATE: Final = "revealed_delegate"
 SIZE_CHOICES: Final = {"sizes": SIZES.values(), "own_use": OWN_USE_NOTE, "rule_of_thumb": SIZING_NOTE}
 
 
@@ -52,7 +54,7 @@ class NewDelegate(CreatePage[Delegate]):
     def save(self, form: NewDelegateForm) -> Delegate:
         """Create the delegate."""
         data = form.cleaned_data
-        return create_delegate(
+        delegate = create_delegate(
             actor=self.request.user,
             scope=data["in_scope"],
             name=data["name"],
@@ -62,6 +64,8 @@ class NewDelegate(CreatePage[Delegate]):
             configuration=form.chosen_configuration,
             token=form.chosen_token,
         )
+        self.request.session[REVEALED_DELEGATE] = delegate.pk
+        return delegate
 
 
 @require_sign_in
@@ -79,17 +83,24 @@ def check_name(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def show_installation(request: PageRequest, pk: int) -> HttpResponse:
-    """Show every file and command of a delegate, and wait for it to connect."""
+    """Show every file and command of a delegate, and wait for it to connect.
+
+    The token is shown once: after its creation, and after each request to show it again.
+    """
     delegate = _get_delegate(request, pk)
     if delegate.is_built_in:
         messages.info(request, "The built-in delegate is part of Slipway and needs no installation.")
         return redirect("delegate", pk=pk)
-    spec, missing = get_installation(actor=request.user, delegate=delegate)
+    shows_token = request.method == "GET" and request.session.get(REVEALED_DELEGATE) == pk
+    if shows_token:
+        del request.session[REVEALED_DELEGATE]
+    spec, missing = get_installation(actor=request.user, delegate=delegate, shows_token=shows_token)
     content = {
         **_build_progress(request, delegate),
         "token_form": ChangeTokenForm(person=request.user, scope=delegate.scope),
         "spec": spec,
         "lacking": missing,
+        "can_show_token": delegate.token is not None and delegate.token.is_usable and not shows_token,
         "files": list(spec.files.items()),
         "finding": spec.list_commands("find"),
         "mirroring": spec.list_commands("mirror"),
@@ -112,6 +123,7 @@ def replace_spec_token(request: PageRequest, pk: int) -> HttpResponse:
     form = ChangeTokenForm(request.POST, person=request.user, scope=delegate.scope)
     if form.is_valid():
         token = change_token(actor=request.user, delegate=delegate, token=form.chosen)
+        request.session[REVEALED_DELEGATE] = pk
         messages.success(request, f"The files now use the token {token.name}. Start the delegate with them.")
     else:
         messages.error(request, "This token can no longer be used. Choose another token.")
@@ -119,12 +131,21 @@ def replace_spec_token(request: PageRequest, pk: int) -> HttpResponse:
 
 
 @require_sign_in
+@require_POST
+def show_spec_token(request: PageRequest, pk: int) -> HttpResponse:
+    """Show the files of a delegate with its token once more."""
+    require(request.user, EDIT, _get_delegate(request, pk))
+    request.session[REVEALED_DELEGATE] = pk
+    return redirect("install-delegate", pk=pk)
+
+
+@require_sign_in
 @never_cache
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def download_spec(request: PageRequest, pk: int) -> HttpResponse:
-    """Send the files and commands of a delegate as one zip."""
-    delegate = _get_delegate(request, pk)
-    spec, _ = get_installation(actor=request.user, delegate=delegate)
+    """Send the files and commands of a delegate as one zip; the token is in that of a POST alone."""
+    delegate, shows_token = _get_delegate(request, pk), request.method == "POST"
+    spec, _ = get_installation(actor=request.user, delegate=delegate, shows_token=shows_token)
     name = slugify(delegate.name) or "delegate"
     headers = {"Content-Disposition": f'attachment; filename="{name}.zip"'}
     return HttpResponse(build_spec_zip(spec), content_type="application/zip", headers=headers)

@@ -227,7 +227,16 @@ PAGES: dict[str, Row] = {
     "check-delegate-name": allow_get(SignedIn()),
     "delegate-choices": allow_get(SignedIn(), lambda _: {"name": "subnets"}),
     "install-delegate": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
-    "download-delegate": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
+    "download-delegate": Row(
+        (
+            get(Needs("core_delegate_view")),
+            Ask("post", Needs("core_delegate_view"), is_form=True),
+        ),
+        use_key_of("delegate"),
+    ),
+    "show-token-of-delegate": Row(
+        (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
+    ),
     "change-token-of-delegate": Row(
         (Ask("post", Needs("core_delegate_edit", 302), is_form=True),), use_key_of("delegate")
     ),
