@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 from django.urls import reverse_lazy
 
+from aws.policies import POLICIES
 from aws.regions import list_regions
 from connectors.models import Connector
 from delegates.install.wizard import SIZES, WizardAnswers
@@ -22,6 +23,7 @@ from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import ScopedForm
 
 MAX_TOKEN_CHOICES = 200
+DEFAULT_USES = ("ecs", "tags", "deployments", "logs")
 # Names of checkboxes beside the text field of the same values.
 LISTED_PREFIX = "listed_"
 TARGET_CHOICES = (
@@ -172,8 +174,16 @@ class NewDelegateForm(ScopedForm):
         label="Execution role",
         help_text="Empty for ecsTaskExecutionRole, which pulls the image.",
     )
+    uses = forms.MultipleChoiceField(
+        label="What is the delegate for?",
+        choices=[(policy.identifier, policy.title) for policy in POLICIES],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        initial=DEFAULT_USES,
+        help_text="Its task role gets the permissions for these. Clear all if connectors have credentials.",
+    )
     task_role = build_monospace_field(
-        label="Task role", help_text="The name of the task role, such as harness-delegate-role."
+        label="Task role", help_text="Empty for slipway- with the name of the delegate."
     )
     proxy_host = build_monospace_field(
         label="Proxy", help_text="A host name or IP address, without scheme and port."
@@ -239,7 +249,8 @@ class NewDelegateForm(ScopedForm):
     def build_answers(self) -> WizardAnswers:
         """Return the wizard answers."""
         data = self.cleaned_data
-        return WizardAnswers(**{field.name: data[field.name] for field in fields(WizardAnswers)})
+        values = {field.name: data[field.name] for field in fields(WizardAnswers)}
+        return WizardAnswers(**values | {"uses": tuple(data["uses"])})
 
     @property
     def chosen_token(self) -> DelegateToken | None:

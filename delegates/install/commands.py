@@ -112,6 +112,8 @@ def _list_mirror_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
 
 def _list_permission_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     """Return the commands for policies of deployments; a task role needs them before the service exists."""
+    if plan.request.task_role and plan.request.uses:
+        return
     group: CommandGroup = "create" if plan.request.task_role else "permissions"
     listed = (
         ("Create the policy that deployments need", documents.POLICY_NAME, documents.POLICY_FILE),
@@ -163,6 +165,12 @@ def _list_execution_role_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
 def _list_task_role_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     role = plan.request.task_role
     yield _build_role_command(plan, role, "Create the task role of the delegate")
+    if plan.request.uses:
+        named = ("--role-name", role, "--policy-name", documents.USES_NAME)
+        document = ("--policy-document", f"file://{documents.USES_FILE}")
+        allowed = build_aws_command(plan, "iam", "put-role-policy", *named, *document)
+        yield ShellCommand("Allow it what the delegate is for", allowed)
+        return
     for name in (documents.POLICY_NAME, documents.EXTENDED_NAME):
         policy = f"arn:{plan.partition}:iam::{plan.aws_account}:policy/{name}"
         words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)

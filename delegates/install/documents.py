@@ -1,5 +1,6 @@
 """Task definition, service definition, container environment and IAM documents."""
 
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, Final
 
@@ -231,10 +232,16 @@ def _build_ca_mount(plan: SpecPlan) -> CaBundle | None:
     return ca if ca and ca.host_path and not plan.request.is_fargate else None
 
 
+def _build_sid(policy: policies.IamPolicy) -> str:
+    return policy.identifier.title().replace("-", "")
+
+
 PolicyDocument = dict[str, Any]
 TRUST_FILE: Final = "trust-policy.json"
 SECRET_FILE: Final = "secret-policy.json"  # noqa: S105
 POLICY_FILE: Final = "harness-ecs-policy.json"
+USES_FILE: Final = "task-role-policy.json"
+USES_NAME: Final = "SlipwayDelegate"
 EXTENDED_FILE: Final = "harness-ecs-extended-policy.json"
 POLICY_NAME: Final = "HarnessECS"
 EXTENDED_NAME: Final = "HarnessECSExtended"
@@ -245,9 +252,7 @@ EXECUTION_POLICY: Final = "service-role/AmazonECSTaskExecutionRolePolicy"
 ACTIONS: Final = policies.BASE_POLICY.actions
 # Further statements for blue/green, run task, tags, auto scaling, alarms and logs (T12): statement id to
 # actions.
-EXTENSIONS: Final = {
-    policy.identifier.title().replace("-", ""): policy.actions for policy in policies.EXTENSION_POLICIES
-}
+EXTENSIONS: Final = {_build_sid(policy): policy.actions for policy in policies.EXTENSION_POLICIES}
 
 
 def build_trust_policy() -> PolicyDocument:
@@ -277,11 +282,21 @@ def build_deploy_policy() -> PolicyDocument:
 
 def build_extended_policy() -> PolicyDocument:
     """Return the extra statements of some steps; unused statements can be left out (T12)."""
-    statements = [
+    return _build_policy(EXTENSIONS)
+
+
+def build_uses_policy(plan: SpecPlan) -> PolicyDocument:
+    """Return the policy of a task role: a statement for each use of the delegate."""
+    chosen = [policy for policy in policies.POLICIES if policy.identifier in plan.request.uses]
+    return _build_policy({_build_sid(policy): policy.actions for policy in chosen})
+
+
+def _build_policy(statements: Mapping[str, Sequence[str]]) -> PolicyDocument:
+    listed = [
         {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": "*"}
-        for sid, actions in EXTENSIONS.items()
+        for sid, actions in statements.items()
     ]
-    return {"Version": _VERSION, "Statement": statements}
+    return {"Version": _VERSION, "Statement": listed}
 
 
 def _list_secret_resources(arn: str) -> list[str]:

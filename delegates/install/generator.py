@@ -230,6 +230,8 @@ def _build_iam_files(plan: SpecPlan) -> dict[str, str]:
         files[documents.TRUST_FILE] = render_json(documents.build_trust_policy())
     if plan.request.uses_secret:
         files[documents.SECRET_FILE] = render_json(documents.build_secret_policy(plan))
+    if plan.request.task_role and plan.request.uses:
+        return files | {documents.USES_FILE: render_json(documents.build_uses_policy(plan))}
     files[documents.POLICY_FILE] = render_json(documents.build_deploy_policy())
     files[documents.EXTENDED_FILE] = render_json(documents.build_extended_policy())
     return files

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
+from aws.policies import get_policy
 from aws.regions import list_regions
 from connectors.specs.base import find_tag_problems
 from guards.input_problems import InputProblem
@@ -66,6 +67,7 @@ SecretKind = Literal["PLAINTEXT", "EXISTING", "CREATE"]
 EXECUTION_ROLE: Final = "ecsTaskExecutionRole"
 TOKEN_FILE: Final = "delegate-token.txt"  # noqa: S105
 SECRET_NAME: Final = "harness/delegate-token"  # noqa: S105
+ROLE_NAME_CHARACTERS: Final = 64
 MAX_SUBNETS, MAX_GROUPS = 16, 5
 LEAST_STOP_SECONDS, FARGATE_STOP_SECONDS, MOST_STOP_SECONDS = 20, 120, 3600
 _AWS_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}\Z")
@@ -96,6 +98,11 @@ def find_new_name_problem(name: str) -> str:
     if _NEW_NAME.match(name):
         return ""
     return "Use up to 63 letters, digits and hyphens; begin and end with a letter or digit."
+
+
+def build_role_name(name: str) -> str:
+    """Return the name of the task role of one delegate."""
+    return f"slipway-{name}"[:ROLE_NAME_CHARACTERS].rstrip("-")
 
 
 def build_secret_name(name: str) -> str:
@@ -173,6 +180,8 @@ class SpecRequest:
     log_group: str = ""
     execution_role: str = EXECUTION_ROLE
     task_role: str = ""
+    # Identifiers of the policies of `aws.policies` that the task role gets; empty for the documented ones.
+    uses: tuple[str, ...] = ()
     cpu: int = 0
     memory_mib: int = 0
     desired_count: int = 1
@@ -226,6 +235,7 @@ def list_request_faults(request: SpecRequest) -> Iterator[InputProblem]:
     yield from _find_text_faults(request)
     if request.kind == "ECS":
         yield from _find_aws_faults(request)
+        yield from _find_uses_fault(request)
         yield from _find_network_faults(request)
         yield from _find_secret_faults(request)
     yield from _find_proxy_faults(request.proxy)
@@ -297,6 +307,11 @@ def _find_aws_faults(request: SpecRequest) -> Iterator[InputProblem]:
         yield _build_fault("aws_account_id", "is not a 12-digit AWS account ID", "enter the 12 digits")
     if request.region and request.region not in {region.name for region in list_regions()}:
         yield _build_fault("region", "is not a region of AWS", "use a region such as us-east-1")
+
+
+def _find_uses_fault(request: SpecRequest) -> Iterator[InputProblem]:
+    if any(get_policy(use) is None for use in request.uses):
+        yield _build_fault("uses", "names a policy that is not known", "use those that the form lists")
 
 
 def _find_network_faults(request: SpecRequest) -> Iterator[InputProblem]:

@@ -8,7 +8,7 @@ from delegates.agent import VERSION
 from delegates.install import CaBundle, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
 from delegates.install.images import parse_image
 from delegates.install.plan import DOCUMENTED_NAMES
-from delegates.install.specs import FARGATE_STOP_SECONDS, Kind, build_secret_name
+from delegates.install.specs import FARGATE_STOP_SECONDS, Kind, build_role_name, build_secret_name
 from delegates.models import Delegate
 
 OWN_USE_NOTE: Final = (
@@ -88,6 +88,7 @@ class WizardAnswers:
     log_group: str = ""
     execution_role: str = ""
     task_role: str = ""
+    uses: tuple[str, ...] = ()
     network_mode: str = ""
     subnets: tuple[str, ...] = ()
     security_groups: tuple[str, ...] = ()
@@ -123,6 +124,11 @@ class WizardAnswers:
         """Return these answers with a name for the new secret of a delegate, if they have none."""
         return self if self.secret_name else replace(self, secret_name=build_secret_name(name))
 
+    def with_own_role(self, name: str) -> "WizardAnswers":
+        """Return these answers with a name for the task role that the uses of a delegate need."""
+        needs_name = self.spec_kind == "ECS" and self.uses and not self.task_role
+        return replace(self, task_role=build_role_name(name)) if needs_name else self
+
     @property
     def kind(self) -> str:
         """Return the kind of delegate for the chosen target."""
@@ -153,6 +159,7 @@ class WizardAnswers:
             log_group=self.log_group,
             execution_role=self.execution_role or request.execution_role,
             task_role=self.task_role,
+            uses=self.uses,
             network=self._build_network,
             secret=self._build_secret,
             proxy=self._build_proxy,

@@ -43,7 +43,7 @@ def create_delegate(
     _check_choices(actor, scope, size, chosen, token)
     if problem := find_new_name_problem(validate_name(name)):
         raise _build_refusal("name", problem)
-    answers = answers.with_own_secret(validate_name(name))
+    answers = answers.with_own_secret(validate_name(name)).with_own_role(validate_name(name))
     waits = chosen.requires_approval
     delegate = Delegate(
         scope=scope,
