@@ -5,6 +5,7 @@ from django.urls import path
 from deployments.pages import (
     approvals,
     attempts,
+    delegates,
     executions,
     freezes,
     pipelines,
@@ -45,6 +46,7 @@ urlpatterns = [
     path("pipelines/<int:pk>/preview/", runs.preview_pipeline, name="preview-pipeline"),
     path("iam-policies/", runs.list_policies, name="iam-policies"),
     path("iam-policies/<slug:identifier>.json", runs.download_policy, name="iam-policy"),
+    path("delegates/<int:pk>/deploy/", delegates.deploy_delegate_now, name="deploy-delegate"),
     path("services/<int:pk>/", services.service, name="service"),
     path("services/<int:pk>/deploy/", runs.deploy_image, name="deploy-image"),
 ]

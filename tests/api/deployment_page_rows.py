@@ -306,6 +306,14 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
             Ask("post", Makes("core_service_edit"), body=service_form, is_form=True),
         )
     ),
+    "deploy-delegate": Row(
+        (
+            get(Needs("core_delegate_edit")),
+            # Without a choice of project and connector.
+            Ask("post", Needs("core_delegate_edit", 400), body=lambda world: {}, is_form=True),
+        ),
+        use_key_of("delegate"),
+    ),
     "deploy-image": Row(
         (
             get(Needs("core_service_view")),

@@ -1,0 +1,1 @@
+"""Deployments of delegates to Amazon ECS by Slipway itself."""

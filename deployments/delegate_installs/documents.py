@@ -1,0 +1,154 @@
+"""Documents of a delegate's deployment: stack template, task and service definition, pipeline."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from delegates.install.documents import (
+    EXECUTION_POLICY,
+    build_deploy_policy,
+    build_deployment_configuration,
+    build_extended_policy,
+    build_service_definition,
+    build_task_definition,
+    build_trust_policy,
+)
+from delegates.install.plan import SpecPlan
+from delegates.install.specs import SpecRequest, TokenSecret
+
+INFRASTRUCTURE: Final = "cluster"
+TOKEN_PARAMETER: Final = "DelegateToken"  # noqa: S105 - the name of a parameter
+LOG_DAYS: Final = 30
+STACK_STEP: Final = "stack"
+# New roles are not known everywhere in IAM at once.
+ROLE_PAUSE: Final = "15s"
+CONNECT_TIMEOUT: Final = "10m"
+Document = dict[str, Any]
+
+
+def refer_to_stack(output: str) -> str:
+    """Return the expression of an output of the stack."""
+    return f"<+steps.{STACK_STEP}.output.{output}>"
+
+
+def build_deployed_plan(request: SpecRequest) -> SpecPlan:
+    """Return the plan of a request whose secret, roles and log group are those of the stack."""
+    secret = TokenSecret("EXISTING", refer_to_stack("TokenSecretArn"))
+    log_group = request.log_group or f"/slipway/delegates/{request.name}"
+    return SpecPlan(replace(request, token="", secret=secret, log_group=log_group))
+
+
+def build_template(plan: SpecPlan, *, creates_log_group: bool) -> Document:
+    """Return the CloudFormation template of log group, secret, execution role and task role."""
+    secret = {
+        "Description": f"Token of the Slipway delegate {plan.name}",
+        "SecretString": {"Ref": TOKEN_PARAMETER},
+    }
+    resources: Document = {
+        "TokenSecret": {"Type": "AWS::SecretsManager::Secret", "Properties": secret},
+        "ExecutionRole": _build_role(
+            {"ReadToken": _build_token_policy()}, [f"arn:{plan.partition}:iam::aws:policy/{EXECUTION_POLICY}"]
+        ),
+    }
+    outputs = {
+        "TokenSecretArn": {"Value": {"Ref": "TokenSecret"}},
+        "ExecutionRoleArn": {"Value": {"Fn::GetAtt": ["ExecutionRole", "Arn"]}},
+    }
+    if creates_log_group:
+        group = {"LogGroupName": plan.log_group, "RetentionInDays": LOG_DAYS}
+        resources["LogGroup"] = {"Type": "AWS::Logs::LogGroup", "Properties": group}
+    if not plan.request.task_role:
+        policies = {"Deploy": build_deploy_policy(), "Extended": build_extended_policy()}
+        resources["TaskRole"] = _build_role(policies)
+        outputs["TaskRoleArn"] = {"Value": {"Fn::GetAtt": ["TaskRole", "Arn"]}}
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Description": f"Slipway delegate {plan.name}",
+        "Parameters": {TOKEN_PARAMETER: {"Type": "String", "NoEcho": True}},
+        "Resources": resources,
+        "Outputs": outputs,
+    }
+
+
+def _build_role(policies: Mapping[str, Document], managed: list[str] | None = None) -> Document:
+    properties: Document = {"AssumeRolePolicyDocument": build_trust_policy()}
+    if managed:
+        properties["ManagedPolicyArns"] = managed
+    properties["Policies"] = [
+        {"PolicyName": name, "PolicyDocument": document} for name, document in policies.items()
+    ]
+    return {"Type": "AWS::IAM::Role", "Properties": properties}
+
+
+def _build_token_policy() -> Document:
+    statement = {
+        "Effect": "Allow",
+        "Action": "secretsmanager:GetSecretValue",
+        "Resource": {"Ref": "TokenSecret"},
+    }
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+def build_deployed_task_definition(plan: SpecPlan) -> Document:
+    """Return the task definition with the roles of the stack."""
+    definition = build_task_definition(plan)
+    definition["executionRoleArn"] = refer_to_stack("ExecutionRoleArn")
+    if not plan.request.task_role:
+        definition["taskRoleArn"] = refer_to_stack("TaskRoleArn")
+    return definition
+
+
+def build_deployed_service(plan: SpecPlan) -> Document:
+    """Return the service definition; no instance stops before its successor has connected."""
+    service = build_service_definition(plan)
+    # Both belong to the infrastructure and to the task definition of the deployment.
+    del service["cluster"], service["taskDefinition"]
+    return service | {"deploymentConfiguration": build_deployment_configuration(plan.request.desired_count)}
+
+
+def build_pipeline(name: str, identifier: str, *, stack: str, template: Document, secret: str) -> str:
+    """Return the pipeline that creates or updates a delegate, as text.
+
+    `identifier` names its service and environment too, `secret` is the reference of the token.
+    """
+    text = json.dumps(template, indent=2)
+    create = {
+        "stackName": stack,
+        "templateFile": {"type": "Inline", "spec": {"content": text}},
+        "parameters": [{"name": TOKEN_PARAMETER, "type": "Secret", "value": secret}],
+        "capabilities": ["CAPABILITY_IAM"],
+        "tags": [{"name": "slipway:delegate", "value": name}],
+    }
+    is_new = f'{refer_to_stack("stackChange")} == "CREATE"'
+    steps = [
+        _build_step(STACK_STEP, "Roles, secret and log group", "CreateStack", create),
+        _build_step("pause", "Let IAM learn of the roles", "Wait", {"duration": ROLE_PAUSE})
+        | {"when": {"stageStatus": "Success", "condition": is_new}},
+        _build_step("deploy", "Deploy", "EcsRollingDeploy", {}),
+        _build_step("connect", "Wait for the delegate", "DelegateConnect", {"delegate": name})
+        | {"timeout": CONNECT_TIMEOUT},
+    ]
+    undo = [
+        _build_step("undeploy", "Roll back the service", "EcsRollingRollback", {}),
+        _build_step("unstack", "Roll back the stack", "RollbackStack", {}),
+    ]
+    spec = {
+        "deploymentType": "ECS",
+        "service": {"serviceRef": identifier},
+        "environment": {
+            "environmentRef": identifier,
+            "infrastructureDefinitions": [{"identifier": INFRASTRUCTURE}],
+        },
+        "execution": {
+            "steps": [{"step": step} for step in steps],
+            "rollbackSteps": [{"step": step} for step in undo],
+        },
+    }
+    stage = {"identifier": "delegate", "name": "Delegate", "type": "Deployment", "spec": spec}
+    pipeline = {"identifier": identifier, "name": f"Delegate {name}", "stages": [{"stage": stage}]}
+    return json.dumps({"pipeline": pipeline}, indent=2)
+
+
+def _build_step(identifier: str, name: str, type_: str, spec: Mapping[str, Any]) -> Document:
+    return {"identifier": identifier, "name": name, "type": type_, "spec": dict(spec)}

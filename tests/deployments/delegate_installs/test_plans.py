@@ -1,0 +1,164 @@
+"""The plan of a delegate's deployment: what a person confirms, and why Slipway refuses to deploy."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from connectors.models import Connector, Secret
+from delegates.install.wizard import WizardAnswers
+from delegates.models import Delegate
+from delegates.operations.installation import create_delegate
+from deployments.delegate_installs.operations import (
+    DelegateDeploymentPlan,
+    deploy_delegate,
+    plan_delegate_deployment,
+)
+from deployments.models import Execution, StepExecution
+from pipelines.models import Pipeline
+from rbac.models import Scope, User
+from rbac.policy import Forbidden
+from tests.fixtures.delegates import make_instance, make_token
+from tests.secret_watch.marker import planted
+from web.http.problems import BadInput
+
+pytestmark = pytest.mark.django_db
+ANSWERS: dict[str, Any] = {
+    "region": "us-east-1",
+    "aws_account_id": "123456789012",
+    "cluster": "main",
+    "image": "registry.example.com/slipway-delegate:1.2.3",
+    "subnets": ("subnet-1", "subnet-2"),
+    "security_groups": ("sg-1",),
+    "secret_kind": "CREATE",
+}
+
+
+@pytest.fixture
+def connector(project: Scope) -> Connector:
+    spec = {"credentials": "AccessKey", "access_key_id": "AKIA0123456789ABCDEF"}
+    key = Secret.objects.create(scope=project, identifier="key", name="Key", value=planted("key"))
+    return Connector.objects.create(scope=project, identifier="aws", name="AWS", spec=spec, secret=key)
+
+
+def make(admin: User, scope: Scope, **answers: Any) -> Delegate:
+    token = make_token(scope, "eu", f"slp_dlt_0123{planted('token')}")
+    return create_delegate(
+        actor=admin,
+        scope=scope,
+        name="eu",
+        answers=WizardAnswers(**(ANSWERS | answers)),
+        size="small",
+        token=token,
+    )
+
+
+def plan_for(admin: User, delegate: Delegate, project: Scope, connector: Connector) -> DelegateDeploymentPlan:
+    return plan_delegate_deployment(actor=admin, delegate=delegate, project=project, connector=connector)
+
+
+def test_the_documents_name_everything_except_the_token(
+    admin: User, project: Scope, connector: Connector
+) -> None:
+    delegate = make(admin, project)
+    plan = plan_for(admin, delegate, project, connector)
+    template = json.loads(plan.files["CloudFormation template"])
+    assert sorted(template["Resources"]) == ["ExecutionRole", "LogGroup", "TaskRole", "TokenSecret"]
+    assert template["Parameters"]["DelegateToken"]["NoEcho"] is True
+    task = json.loads(plan.files["Task definition"])
+    assert task["executionRoleArn"] == "<+steps.stack.output.ExecutionRoleArn>"
+    (container,) = task["containerDefinitions"]
+    assert container["image"] == ANSWERS["image"]
+    assert container["secrets"][0]["valueFrom"] == "<+steps.stack.output.TokenSecretArn>"
+    assert container["logConfiguration"]["options"]["awslogs-group"] == "/slipway/delegates/eu"
+    service = json.loads(plan.files["Service definition"])
+    assert (service["serviceName"], service["desiredCount"]) == ("eu-service", 2)
+    assert service["deploymentConfiguration"]["minimumHealthyPercent"] == 100
+    assert delegate.token is not None
+    assert not any(str(delegate.token.value) in text for text in plan.files.values())
+
+
+def test_own_role_and_log_group_are_not_created(admin: User, project: Scope, connector: Connector) -> None:
+    delegate = make(admin, project, task_role="delegate-role", log_group="/ours")
+    plan = plan_for(admin, delegate, project, connector)
+    assert sorted(plan.template["Resources"]) == ["ExecutionRole", "TokenSecret"]
+    task = json.loads(plan.files["Task definition"])
+    assert task["taskRoleArn"] == "arn:aws:iam::123456789012:role/delegate-role"
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({"target": "DOCKER"}, "Slipway deploys delegates on ECS only."),
+        ({"subnets": ()}, "no subnets or no security groups"),
+        ({"aws_account_id": "", "task_role": "delegate-role"}, "AWS account of the delegate is unknown"),
+    ],
+)
+def test_a_delegate_that_cannot_be_deployed_is_refused_with_the_reason(
+    admin: User, project: Scope, connector: Connector, answers: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BadInput, match=message):
+        plan_for(admin, make(admin, project, **answers), project, connector)
+
+
+def test_a_connector_through_the_delegate_itself_is_refused(
+    admin: User, project: Scope, connector: Connector
+) -> None:
+    delegate = make(admin, project)
+    connector.spec = {"connect_through": "Delegate", "credentials": "Delegate", "delegate_selectors": ["EU"]}
+    connector.save()
+    assert plan_for(admin, delegate, project, connector)
+    make_instance(delegate, heartbeat_at=timezone.now() - timedelta(seconds=1))
+    with pytest.raises(BadInput, match="must not replace its own tasks"):
+        plan_for(admin, delegate, project, connector)
+    connector.spec |= {"delegate_selectors": ["other"]}
+    assert plan_for(admin, delegate, project, connector)
+
+
+def test_rows_of_the_run_are_in_the_project_and_the_token_is_in_a_secret_alone(
+    admin: User, project: Scope, connector: Connector
+) -> None:
+    delegate = make(admin, project)
+    execution = deploy_delegate(actor=admin, plan=plan_for(admin, delegate, project, connector))
+    pipeline = Pipeline.objects.get(scope=project, identifier=f"slipway_delegate_{delegate.pk}")
+    assert execution.pipeline == pipeline
+    kinds = list(StepExecution.objects.filter(stage__execution=execution).values_list("type", flat=True))
+    assert {"CreateStack", "EcsRollingDeploy", "DelegateConnect"} <= set(kinds)
+    assert delegate.token is not None
+    token = str(delegate.token.value)
+    assert str(Secret.objects.get(scope=project, identifier=f"{pipeline.identifier}_token").value) == token
+    steps = StepExecution.objects.filter(stage__execution=execution)
+    texts = [pipeline.yaml, execution.yaml, *(json.dumps(step.spec) for step in steps)]
+    assert not any(token in text for text in texts)
+    assert plan_for(admin, delegate, project, connector).is_update
+    Execution.objects.update(status="SUCCESS")
+    deploy_delegate(actor=admin, plan=plan_for(admin, delegate, project, connector))
+    assert Pipeline.objects.filter(identifier=pipeline.identifier).count() == 1
+
+
+def test_people_who_may_not_edit_delegates_cannot_plan(
+    admin: User, project: Scope, connector: Connector, viewer: User
+) -> None:
+    with pytest.raises(Forbidden):
+        plan_for(viewer, make(admin, project), project, connector)
+
+
+def test_the_page_shows_the_plan_and_starts_only_what_it_showed(
+    admin: User, project: Scope, connector: Connector
+) -> None:
+    delegate = make(admin, project)
+    client = Client()
+    client.force_login(admin)
+    address = f"/delegates/{delegate.pk}/deploy/"
+    choices = {"project": project.pk, "connector": connector.pk}
+    page = client.get(address, choices)
+    assert "slipway-delegate-eu" in page.content.decode()
+    refused = client.post(address, choices | {"digest": "other"})
+    assert refused.status_code == 400
+    assert not Execution.objects.exists()
+    answer = client.post(address, choices | {"digest": page.context["digest"]})
+    assert answer.headers["Location"] == f"/delegates/{delegate.pk}/install/"
+    assert Execution.objects.count() == 1

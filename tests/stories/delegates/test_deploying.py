@@ -1,0 +1,136 @@
+"""Slipway deploys a delegate by itself: to a connection, to the next image, and back from a bad one."""
+
+from dataclasses import replace
+
+import pytest
+from pytest_django import Settings
+
+from connectors.models import Connector
+from delegates.install.wizard import WizardAnswers
+from delegates.models import Delegate
+from delegates.operations.installation import create_delegate
+from deployments.delegate_installs.operations import deploy_delegate, plan_delegate_deployment
+from deployments.journal import rate_limits
+from deployments.log import iterate_lines
+from deployments.models import AwsCall, Execution, LogChunk
+from ops.demo.pipelines import SandboxFacts
+from rbac.models import Scope, User
+from sandbox.process import SandboxProcess
+from tests.contract.endpoint import client
+from tests.fixtures.agents import Api, Manager
+from tests.fixtures.delegates import make_token
+from tests.fixtures.demo import fill_in_demo
+from tests.fixtures.processes import wait_until
+from tests.secret_watch.marker import planted
+
+pytestmark = pytest.mark.django_db(transaction=True)
+BAD_TAG = "nopull"
+
+
+@pytest.fixture(autouse=True)
+def _demo(
+    live_broker: str, manager: Manager, pretend_aws: SandboxProcess, settings: Settings, admin: User
+) -> None:
+    rate_limits.reset_buckets()
+    pretend_aws.reset()
+    settings.SANDBOX_URL, settings.PUBLIC_URL = pretend_aws.url, manager.url
+    fill_in_demo(SandboxFacts.from_wire(pretend_aws.seed()))
+
+
+@pytest.fixture
+def project(_demo: None) -> Scope:
+    return Scope.objects.get(path="account/default/demo")
+
+
+def make_delegate(aws: SandboxProcess, project: Scope, tag: str) -> Delegate:
+    seed = aws.seed()
+    answers = WizardAnswers(
+        region=seed["region"],
+        aws_account_id=seed["account"],
+        cluster=seed["cluster"],
+        subnets=tuple(seed["subnets"]),
+        security_groups=(seed["security_group"],),
+        image=f"registry.example.com/slipway-delegate:{tag}",
+        secret_kind="CREATE",
+    )
+    return create_delegate(
+        actor=User.objects.get(username="admin"),
+        scope=project,
+        name="deployed",
+        answers=answers,
+        token=make_token(project, "deployed", f"slp_dlt_0123{planted('t' * 27)}"),
+    )
+
+
+def deploy(delegate: Delegate, project: Scope, seconds: float = 150) -> Execution:
+    """Deploy as the confirmed page does, and wait for the end."""
+    actor, connector = User.objects.get(username="admin"), Connector.objects.get(identifier="sandbox_aws")
+    plan = plan_delegate_deployment(actor=actor, delegate=delegate, project=project, connector=connector)
+    execution = deploy_delegate(actor=actor, plan=plan)
+
+    def is_over() -> bool:
+        execution.refresh_from_db()
+        return execution.is_over
+
+    wait_until(is_over, "the end of the deployment", seconds)
+    return execution
+
+
+def list_stacks(aws: SandboxProcess) -> list[str]:
+    stacks = client(aws.url, "cloudformation").describe_stacks()["Stacks"]
+    return [stack["StackName"] for stack in stacks]
+
+
+def read_image(aws: SandboxProcess) -> str:
+    """The image that the ECS service of the delegate runs."""
+    ecs, cluster = client(aws.url, "ecs"), aws.seed()["cluster"]
+    (service,) = ecs.describe_services(cluster=cluster, services=["deployed-service"])["services"]
+    definition = ecs.describe_task_definition(taskDefinition=service["taskDefinition"])["taskDefinition"]
+    return str(definition["containerDefinitions"][0]["image"])
+
+
+def test_a_deployed_delegate_connects_and_no_record_has_its_token(
+    api: Api, pretend_aws: SandboxProcess, project: Scope
+) -> None:
+    delegate = make_delegate(pretend_aws, project, "1.0.0")
+    execution = deploy(delegate, project)
+    lines = [str(line) for line in iterate_lines(execution.pk)]
+    assert execution.outcome == "COMPLETED", [execution.failure, *lines[-10:]]
+    row = api.until("deployed", "CONNECTED")
+    (program,) = pretend_aws.programs()
+    assert [instance["key"] for instance in row["instances"]] == [program["task"]]
+    assert list_stacks(pretend_aws) == ["slipway-delegate-deployed"]
+    assert delegate.token is not None
+    token = str(delegate.token.value)
+    calls = AwsCall.objects.filter(execution=execution)
+    texts = [*lines, *(f"{call.preview} {call.parameters} {call.result}" for call in calls)]
+    assert LogChunk.objects.exists()
+    assert not any(token in text for text in texts)
+
+
+def test_a_bad_image_is_rolled_back_and_leaves_nothing(
+    api: Api, pretend_aws: SandboxProcess, project: Scope
+) -> None:
+    execution = deploy(make_delegate(pretend_aws, project, BAD_TAG), project)
+    assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), execution.failure
+    assert list_stacks(pretend_aws) == []
+    services = client(pretend_aws.url, "ecs").list_services(cluster=pretend_aws.seed()["cluster"])
+    assert services["serviceArns"] == []
+    assert pretend_aws.programs() == []
+
+
+def test_an_upgrade_to_a_bad_image_ends_with_the_earlier_one_connected(
+    api: Api, pretend_aws: SandboxProcess, project: Scope
+) -> None:
+    delegate = make_delegate(pretend_aws, project, "1.0.0")
+    assert deploy(delegate, project).outcome == "COMPLETED"
+    answers = WizardAnswers.from_json(delegate.spec)
+    for tag, outcome, left in ((BAD_TAG, "ROLLED_BACK", "1.0.0"), ("1.1.0", "COMPLETED", "1.1.0")):
+        image = f"registry.example.com/slipway-delegate:{tag}"
+        delegate.spec = replace(answers, image=image).to_json()
+        delegate.save(update_fields=["spec"])
+        execution = deploy(delegate, project)
+        assert execution.outcome == outcome, execution.failure
+        assert read_image(pretend_aws).endswith(f":{left}")
+        assert api.until("deployed", "CONNECTED")
+    assert list_stacks(pretend_aws) == ["slipway-delegate-deployed"]
