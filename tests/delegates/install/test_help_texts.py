@@ -85,6 +85,7 @@ def test_a_page_has_all_of_them(browse: Callable[[User], Client], viewer: User) 
         ("R088", "_fargate_or_ec2.html", ["Use Fargate by default", "Use EC2 to build containers"]),
         ("R089", "_fargate_or_ec2.html", ["Fargate stops a task that exceeds its CPU or memory"]),
         ("R090", "_updates.html", ["does not update itself", "every three to six months"]),
+        ("R091", "_first.html", ["/docs/reference/delegate-support/"]),
         ("R093", "_network.html", [">443<", ">80<", ">22<", ">9418<"]),
         ("R101", "_high_availability.html", ["increase the desired tasks of one service"]),
         (
