@@ -127,7 +127,7 @@ def _look_up(request: PageRequest, field: ChoiceField, typed: list[str], ticked:
     if field.is_of_vpc and not vpc:
         return {"hint": "Choose a VPC to list them."}
     try:
-        connector = _get_connector(request)
+        connector = get_chosen_connector(request)
         options = _list_options(request, connector, field, vpc if field.is_of_vpc else "")
     except Problem as problem:
         return {"refusal": problem.detail}
@@ -150,7 +150,13 @@ def _choose_default(options: LookupOptions) -> list[str]:
     return [options[0]["id"]] if options and options[0].get("is_default") else []
 
 
-def _get_connector(request: PageRequest) -> Connector:
+def list_chosen(request: PageRequest, name: str) -> list[str]:
+    """Return the values of a field: those that are ticked, then those that are typed."""
+    return [*dict.fromkeys([*_list_words(request, f"{LISTED_PREFIX}{name}"), *_list_words(request, name)])]
+
+
+def get_chosen_connector(request: PageRequest) -> Connector:
+    """Return the connector of the form. Raises `Problem` without one, or without a region."""
     key = request.GET.get("connector", "")
     connector = list_aws_connectors(request.user).filter(pk=key).first() if key.isdecimal() else None
     if connector is None:

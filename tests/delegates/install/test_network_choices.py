@@ -91,6 +91,29 @@ def test_choices_of_a_delegate_come_when_it_has_answered(
     assert "<script>" not in page
 
 
+def test_a_network_that_does_not_lead_out_is_found_before_the_delegate_is_created(
+    admin: User, browse: Browse, remote: Connector
+) -> None:
+    client = browse(admin)
+    query = {"connector": remote.pk, "region": "us-east-1", "vpc": "vpc-1", "security_groups": "sg-1"}
+    chosen = {**query, "listed_subnets": "subnet-1", "subnets": "subnet-2"}
+    address = "/delegates/new/network/"
+    assert "Checking the network through a delegate" in client.get(address, chosen).content.decode()
+    subnet = {"id": "subnet-1", "name": "", "zone": "a", "cidr": "", "egress_route": "internet"}
+    group = {"id": "sg-1", "name": "", "allows_https": True}
+    for rows in ([subnet], [group]):
+        client.get(address, chosen)
+        LookupRequest.objects.filter(finished_at=None).update(
+            report={"seen": rows}, finished_at=get_database_time()
+        )
+    page = client.get(address, chosen).content.decode()
+    assert "subnet-1 is public" in page
+    assert "subnet-2 is not in vpc-1" in page
+    right = {**query, "listed_subnets": "subnet-1", "assign_public_ip": "on"}
+    assert "allow outbound HTTPS" in client.get(address, right).content.decode()
+    assert client.get(address, {**query, "connector": ""}).content.decode().strip() == ""
+
+
 def test_ticked_and_typed_subnets_are_those_of_the_delegate(
     admin: User, project: Scope, browse: Browse
 ) -> None:
