@@ -222,7 +222,11 @@ CACHES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": _build_redis_url(2),
-        "OPTIONS": {"socket_connect_timeout": 3, "socket_timeout": 3},
+        "OPTIONS": {
+            "pool_class": "web.http.cache_pool.SharedConnectionPool",
+            "socket_connect_timeout": 3,
+            "socket_timeout": 3,
+        },
     }
 }
 
