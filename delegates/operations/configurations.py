@@ -148,6 +148,13 @@ def _clean_script(script: str) -> str:
         raise BadInput(
             f"The script is not valid: {fault.display_message}", errors=[fault.to_json() | {"path": "script"}]
         )
+    # Bash would get the expression as it is.
+    if "<+secrets." in cleaned:
+        message = (
+            "Secrets are not available in startup scripts. Let the script read the value itself, for example "
+            "with aws secretsmanager get-secret-value and the task role of the delegate."
+        )
+        raise _build_refusal("script", message)
     return cleaned
 
 
