@@ -18,6 +18,7 @@ SPEC: Final = "what may stand in the settings depends on the other ones"
 INPUTS: Final = "which inputs there are the pipeline decides"
 ADDRESS: Final = "which addresses may be asked the installation decides"
 CONDITION: Final = "a condition is a language of its own, whose names the subject decides"
+CODE: Final = "which codes were given out, and are not used yet, the description does not know"
 LEFT: Final = "what may be deleted is named after the ECS service"
 
 # Refused with 400 although the description allows it.
@@ -104,6 +105,8 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "PUT /api/v1/roles/{id}": NAMED,
     "PUT /api/v1/services/{id}": VARIABLES,
     "PUT /api/v1/triggers/{id}": NAMED,
+    "PATCH /api/v1/secrets/{id}": NAMED,
+    "POST /api/v1/command-line-sign-ins": CODE,
 }
 
 
