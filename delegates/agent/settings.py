@@ -44,7 +44,8 @@ class AgentSettings:
     heartbeat_seconds: float | None = None
     allowed_operations: frozenset[str] = frozenset()
     token_files: frozenset[str] = frozenset()
-    ca_bundle: Path | None = None
+    # A file of PEM certificates, or their text.
+    ca_bundle: Path | str | None = None
     spool_bytes: int = SPOOL_BYTES
     log_style: LineStyle = "json"
     stop_seconds: int = 600
@@ -211,10 +212,11 @@ def _parse_log_style(environ: Mapping[str, str]) -> LineStyle:
     return "text" if text == "text" else "json"
 
 
-def _parse_bundle(environ: Mapping[str, str]) -> Path | None:
+def _parse_bundle(environ: Mapping[str, str]) -> Path | str | None:
     name, value = _get_first(environ, "SLIPWAY_CA_BUNDLE", "ADDITIONAL_CERTS_PATH")
     if not value:
-        return None
+        # Some secret stores keep a text on one line.
+        return environ.get("SLIPWAY_CA_PEM", "").strip().replace("\\n", "\n") or None
     path = Path(value)
     if not path.is_file():
         raise InvalidEnvironment(
@@ -258,7 +260,7 @@ def _build_proxy_url(host: str, environ: Mapping[str, str]) -> str:
 
 
 def configure_process_network(
-    environ: MutableMapping[str, str], home: Path, ca_bundle: Path | None
+    environ: MutableMapping[str, str], home: Path, ca_bundle: Path | str | None
 ) -> ssl.SSLContext:
     """Set the process's proxy and certificates, and return the settings of the manager client.
 
@@ -270,6 +272,9 @@ def configure_process_network(
         return ssl.create_default_context(cafile=environ.get("SSL_CERT_FILE") or certifi.where())
     joined = home / "certificates.pem"
     try:
+        if isinstance(ca_bundle, str):
+            text, ca_bundle = ca_bundle, home / "own-certificates.pem"
+            ca_bundle.write_text(text)
         joined.write_bytes(Path(certifi.where()).read_bytes() + b"\n" + ca_bundle.read_bytes())
         # Scripts of other users trust the same.
         joined.chmod(0o644)

@@ -201,6 +201,15 @@ class NewDelegateForm(ScopedForm):
         label="CA file on the host", help_text="It is mounted into the container."
     )
 
+    ca_secret = build_monospace_field(
+        label="Secret with certificates to trust",
+        help_text="Its ARN; the value is the PEM text of a private CA.",
+    )
+    proxy_secret = build_monospace_field(
+        label="Secret with the proxy password",
+        help_text="Its ARN; the value is the password of the proxy user.",
+    )
+
     def __init__(self, *args: Any, person: Principal, **kwargs: Any) -> None:
         super().__init__(*args, person=person, auto_id="delegate-%s", **kwargs)
         self.person = person

@@ -154,7 +154,7 @@ def _list_execution_role_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     policy = f"arn:{plan.partition}:iam::aws:policy/{documents.EXECUTION_POLICY}"
     words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
     yield ShellCommand("Allow it to pull images and write logs", build_aws_command(plan, *words))
-    if plan.request.uses_secret:
+    if plan.secrets:
         document = ("--policy-document", f"file://{documents.SECRET_FILE}")
         named = ("--role-name", role, "--policy-name", documents.SECRET_POLICY_NAME)
         yield ShellCommand(

@@ -47,10 +47,12 @@ def get_token_variable(plan: SpecPlan) -> str:
 def list_environment_variables(plan: SpecPlan) -> list[Variable]:
     """Return every variable in order; a token from a secret is left out."""
     listed = _list_legacy_variables(plan) if plan.request.flavour == "legacy" else _list_v3_variables(plan)
-    if not plan.request.has_plain_token:
-        listed = [variable for variable in listed if variable[0] != get_token_variable(plan)]
     if plan.request.proxy:
         listed += _list_proxy_variables(plan.request.proxy, is_on_ecs=plan.request.kind == "ECS")
+    secrets = {name for name, _ in plan.secrets}
+    listed = [variable for variable in listed if variable[0] not in secrets]
+    if not plan.request.has_plain_token:
+        listed = [variable for variable in listed if variable[0] != get_token_variable(plan)]
     if plan.request.ca:
         listed.append(("SLIPWAY_CA_BUNDLE", plan.request.ca.path))
     if plan.request.stop_seconds:
@@ -207,8 +209,8 @@ def _build_common_container(plan: SpecPlan) -> Document:
     if plan.hostname:
         both["hostname"] = plan.hostname
     both["environment"] = [{"name": name, "value": value} for name, value in list_environment_variables(plan)]
-    if plan.request.uses_secret:
-        both["secrets"] = [{"name": get_token_variable(plan), "valueFrom": plan.secret_arn}]
+    if plan.secrets:
+        both["secrets"] = [{"name": name, "valueFrom": arn} for name, arn in plan.secrets]
     if plan.log_group:
         options = {
             "awslogs-group": plan.log_group,
@@ -266,11 +268,11 @@ def build_trust_policy() -> PolicyDocument:
 
 
 def build_secret_policy(plan: SpecPlan) -> PolicyDocument:
-    """Return the policy for reading the token's secret by the execution role (R123)."""
+    """Return the policy for reading the secrets of the task by the execution role (R123)."""
     statement = {
         "Effect": "Allow",
         "Action": "secretsmanager:GetSecretValue",
-        "Resource": _list_secret_resources(plan.secret_arn),
+        "Resource": [part for _, arn in plan.secrets for part in _list_secret_resources(arn)],
     }
     return {"Version": _VERSION, "Statement": [statement]}
 

@@ -228,7 +228,7 @@ def _build_iam_files(plan: SpecPlan) -> dict[str, str]:
     files = {}
     if plan.needs_execution_role or plan.request.task_role:
         files[documents.TRUST_FILE] = render_json(documents.build_trust_policy())
-    if plan.request.uses_secret:
+    if plan.secrets:
         files[documents.SECRET_FILE] = render_json(documents.build_secret_policy(plan))
     if plan.request.task_role and plan.request.uses:
         return files | {documents.USES_FILE: render_json(documents.build_uses_policy(plan))}

@@ -219,7 +219,21 @@ class SpecPlan:
     @property
     def needs_execution_role(self) -> bool:
         """Return whether an execution role is needed: for Fargate, and on EC2 if ECS reads the secret."""
-        return self.request.is_fargate or self.request.uses_secret
+        return self.request.is_fargate or bool(self.secrets)
+
+    @property
+    def secrets(self) -> list[tuple[str, str]]:
+        """Return the variables that ECS reads from secrets, each with its ARN."""
+        request = self.request
+        if request.kind != "ECS":
+            return []
+        token = "DELEGATE_TOKEN" if request.flavour == "legacy" else "HARNESS_TOKEN"
+        listed = [(token, self.secret_arn)] if request.uses_secret else []
+        if request.ca_secret:
+            listed.append(("SLIPWAY_CA_PEM", request.ca_secret))
+        if request.proxy_secret and request.proxy and request.proxy.user:
+            listed.append(("PROXY_PASSWORD", request.proxy_secret))
+        return listed
 
     @property
     def execution_role_arn(self) -> str:

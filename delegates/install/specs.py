@@ -174,6 +174,9 @@ class SpecRequest:
     secret: TokenSecret = field(default_factory=TokenSecret)
     proxy: SpecProxy | None = None
     ca: CaBundle | None = None
+    # ARNs of secrets with the text of certificates to trust, and with the password of the proxy's user.
+    ca_secret: str = ""
+    proxy_secret: str = ""
     cluster: str = ""
     service: str = ""
     family: str = ""
@@ -340,6 +343,11 @@ def _find_secret_faults(request: SpecRequest) -> Iterator[InputProblem]:
         yield _build_fault("secret.arn", "is not the ARN of a secret", fix)
     if secret.kind == "CREATE" and not _SECRET_NAME.match(secret.name):
         yield _build_fault("secret.name", "is not the name of a secret", "use letters, digits and /_+=.@-")
+
+    for path, arn in (("ca_secret", request.ca_secret), ("proxy_secret", request.proxy_secret)):
+        if arn and not _SECRET_ARN.match(arn):
+            fix = "write it as arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME"
+            yield _build_fault(path, "is not the ARN of a secret", fix)
 
 
 def _find_proxy_faults(proxy: SpecProxy | None) -> Iterator[InputProblem]:

@@ -103,6 +103,8 @@ class WizardAnswers:
     no_proxy: tuple[str, ...] = ()
     ca_path: str = ""
     ca_host_path: str = ""
+    ca_secret: str = ""
+    proxy_secret: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -164,6 +166,8 @@ class WizardAnswers:
             secret=self._build_secret,
             proxy=self._build_proxy,
             ca=CaBundle(self.ca_path, self.ca_host_path) if self.ca_path else None,
+            ca_secret=self.ca_secret if self.spec_kind == "ECS" else "",
+            proxy_secret=self.proxy_secret if self.spec_kind == "ECS" else "",
             cpu=picked.instance_cpu if picked else 0,
             memory_mib=picked.instance_memory_mib if picked else 0,
             desired_count=picked.instances if picked else 1,

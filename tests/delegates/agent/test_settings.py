@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from delegates.agent.settings import InvalidEnvironment, build_proxy_variables, read_environment
+from delegates.agent.settings import (
+    InvalidEnvironment,
+    build_proxy_variables,
+    configure_process_network,
+    read_environment,
+)
+from tests.delegates.agent.certificates import Certificates
 
 V3 = {
     "HARNESS_ACCOUNT_ID": "aPRgB2xQT1mPqkUvS2vXZw",
@@ -141,3 +147,12 @@ def test_without_a_proxy_nothing_changes() -> None:
 def test_half_a_proxy_is_refused(variables: dict[str, str], variable: str) -> None:
     with pytest.raises(InvalidEnvironment, match=variable):
         build_proxy_variables(variables)
+
+
+def test_certificates_come_as_text_too(certificates: Certificates, tmp_path: Path) -> None:
+    text = certificates.authority.read_text()
+    environ = {**V3, "SLIPWAY_CA_PEM": text.replace("\n", "\\n")}
+    configure_process_network(environ, tmp_path, read_environment(environ).ca_bundle)
+    assert text.strip() in Path(environ["SSL_CERT_FILE"]).read_text()
+    with pytest.raises(InvalidEnvironment, match="PEM certificates"):
+        configure_process_network(environ, tmp_path, "no certificate")
