@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from connectors.models import Connector
 from connectors.specs.aws import parse_aws_spec
 from delegates.connectivity import is_connected
-from delegates.install.plan import SpecPlan
 from delegates.models import Delegate
 from delegates.operations.installation import build_spec_request
 from delegates.queries.routing_candidates import list_effective_tags
 from delegates.queries.task_connections import find_delegate
+from deployments.delegate_installs.documents import build_deployed_plan
 from rbac.models import Scope
 from web.clock import get_database_time
 
@@ -37,7 +37,7 @@ def list_deployment_problems(
 
 
 def _list_delegate_problems(delegate: Delegate) -> Iterator[str]:
-    spec = SpecPlan(build_spec_request(delegate))
+    spec = build_deployed_plan(build_spec_request(delegate))
     request = spec.request
     if not delegate.spec or request.kind != "ECS":
         yield f"Slipway deploys delegates on ECS only. {delegate} is installed with its files and commands."

@@ -13,9 +13,10 @@ from delegates.install.documents import (
     build_service_definition,
     build_task_definition,
     build_trust_policy,
+    build_uses_policy,
 )
 from delegates.install.plan import SpecPlan
-from delegates.install.specs import SpecRequest, TokenSecret
+from delegates.install.specs import SpecRequest, TokenSecret, build_role_name
 
 INFRASTRUCTURE: Final = "cluster"
 TOKEN_PARAMETER: Final = "DelegateToken"  # noqa: S105 - the name of a parameter
@@ -33,10 +34,14 @@ def refer_to_stack(output: str) -> str:
 
 
 def build_deployed_plan(request: SpecRequest) -> SpecPlan:
-    """Return the plan of a request whose secret, roles and log group are those of the stack."""
+    """Return the plan of a request whose secret, roles and log group are those of the stack.
+
+    A task role with the name that the commands would give it is left out: the stack makes one.
+    """
     secret = TokenSecret("EXISTING", refer_to_stack("TokenSecretArn"))
     log_group = request.log_group or f"/slipway/delegates/{request.name}"
-    return SpecPlan(replace(request, token="", secret=secret, log_group=log_group))
+    task_role = "" if request.task_role == build_role_name(request.name) else request.task_role
+    return SpecPlan(replace(request, token="", secret=secret, log_group=log_group, task_role=task_role))
 
 
 def build_template(plan: SpecPlan, *, creates_log_group: bool) -> Document:
@@ -59,8 +64,7 @@ def build_template(plan: SpecPlan, *, creates_log_group: bool) -> Document:
         group = {"LogGroupName": plan.log_group, "RetentionInDays": LOG_DAYS}
         resources["LogGroup"] = {"Type": "AWS::Logs::LogGroup", "Properties": group}
     if not plan.request.task_role:
-        policies = {"Deploy": build_deploy_policy(), "Extended": build_extended_policy()}
-        resources["TaskRole"] = _build_role(policies)
+        resources["TaskRole"] = _build_role(_build_task_policies(plan))
         outputs["TaskRoleArn"] = {"Value": {"Fn::GetAtt": ["TaskRole", "Arn"]}}
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
@@ -69,6 +73,13 @@ def build_template(plan: SpecPlan, *, creates_log_group: bool) -> Document:
         "Resources": resources,
         "Outputs": outputs,
     }
+
+
+def _build_task_policies(plan: SpecPlan) -> dict[str, Document]:
+    """Return the policies for the uses of a delegate; all of them if it names none."""
+    if plan.request.uses:
+        return {"Uses": build_uses_policy(plan)}
+    return {"Deploy": build_deploy_policy(), "Extended": build_extended_policy()}
 
 
 def _build_role(policies: Mapping[str, Document], managed: list[str] | None = None) -> Document:

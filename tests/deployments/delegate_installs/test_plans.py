@@ -89,6 +89,19 @@ def test_own_role_and_log_group_are_not_created(admin: User, project: Scope, con
     assert task["taskRoleArn"] == "arn:aws:iam::123456789012:role/delegate-role"
 
 
+def test_the_task_role_allows_the_uses_of_the_delegate(
+    admin: User, project: Scope, connector: Connector
+) -> None:
+    delegate = make(admin, project, uses=("ecs",))
+    assert delegate.spec["task_role"] == "slipway-eu"
+    plan = plan_for(admin, delegate, project, connector)
+    (policy,) = plan.template["Resources"]["TaskRole"]["Properties"]["Policies"]
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert "ecs:UpdateService" in statement["Action"]
+    task = json.loads(plan.files["Task definition"])
+    assert task["taskRoleArn"] == "<+steps.stack.output.TaskRoleArn>"
+
+
 @pytest.mark.parametrize(
     ("answers", "message"),
     [
