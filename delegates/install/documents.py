@@ -272,7 +272,7 @@ def build_secret_policy(plan: SpecPlan) -> PolicyDocument:
     statement = {
         "Effect": "Allow",
         "Action": "secretsmanager:GetSecretValue",
-        "Resource": [part for _, arn in plan.secrets for part in _list_secret_resources(arn)],
+        "Resource": [part for _, arn in plan.secrets for part in list_secret_resources(arn)],
     }
     return {"Version": _VERSION, "Statement": [statement]}
 
@@ -301,7 +301,7 @@ def _build_policy(statements: Mapping[str, Sequence[str]]) -> PolicyDocument:
     return {"Version": _VERSION, "Statement": listed}
 
 
-def _list_secret_resources(arn: str) -> list[str]:
+def list_secret_resources(arn: str) -> list[str]:
     """Return the ARN pattern of a secret; AWS appends a hyphen and six characters to its name."""
     whole = ":".join(arn.split(":")[:7])
     return [whole, f"{whole}-??????"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delegates.install.images import ImageReference, build_ecr_registry, parse_image
-from delegates.install.specs import Flavour, LaunchType, SpecRequest
+from delegates.install.specs import Flavour, LaunchType, SpecRequest, build_role_name
 
 DEFAULT_REGION: Final = "us-east-1"
 STREAM_PREFIX: Final = "delegate"
@@ -242,6 +242,11 @@ class SpecPlan:
     @property
     def task_role_arn(self) -> str:
         return f"arn:{self.partition}:iam::{self.aws_account}:role/{self.request.task_role}"
+
+    @property
+    def has_own_role(self) -> bool:
+        """Return whether the task role is made for the uses of this delegate, and not one that exists."""
+        return bool(self.request.uses) and self.request.task_role == build_role_name(self.name)
 
     @property
     def secret_arn(self) -> str:

@@ -46,7 +46,7 @@ def _list_delegate_problems(delegate: Delegate) -> Iterator[str]:
         yield "The token of the delegate is revoked, expired or deleted. Choose another one first."
     if request.is_awsvpc and not (request.network.subnets and request.network.security_groups):
         yield "The delegate has no subnets or no security groups. Create it again, and choose both."
-    if not request.aws_account_id and (spec.is_mirrored or request.task_role):
+    if not request.aws_account_id and (spec.is_mirrored or (request.task_role and not spec.has_own_role)):
         yield "The AWS account of the delegate is unknown. Create it again, and enter the account ID."
 
 

@@ -14,9 +14,10 @@ from delegates.install.documents import (
     build_task_definition,
     build_trust_policy,
     build_uses_policy,
+    list_secret_resources,
 )
 from delegates.install.plan import SpecPlan
-from delegates.install.specs import SpecRequest, TokenSecret, build_role_name
+from delegates.install.specs import SpecRequest, TokenSecret
 
 INFRASTRUCTURE: Final = "cluster"
 TOKEN_PARAMETER: Final = "DelegateToken"  # noqa: S105 - the name of a parameter
@@ -40,7 +41,7 @@ def build_deployed_plan(request: SpecRequest) -> SpecPlan:
     """
     secret = TokenSecret("EXISTING", refer_to_stack("TokenSecretArn"))
     log_group = request.log_group or f"/slipway/delegates/{request.name}"
-    task_role = "" if request.task_role == build_role_name(request.name) else request.task_role
+    task_role = "" if SpecPlan(request).has_own_role else request.task_role
     return SpecPlan(replace(request, token="", secret=secret, log_group=log_group, task_role=task_role))
 
 
@@ -53,7 +54,8 @@ def build_template(plan: SpecPlan, *, creates_log_group: bool) -> Document:
     resources: Document = {
         "TokenSecret": {"Type": "AWS::SecretsManager::Secret", "Properties": secret},
         "ExecutionRole": _build_role(
-            {"ReadToken": _build_token_policy()}, [f"arn:{plan.partition}:iam::aws:policy/{EXECUTION_POLICY}"]
+            {"ReadToken": _build_secrets_policy(plan)},
+            [f"arn:{plan.partition}:iam::aws:policy/{EXECUTION_POLICY}"],
         ),
     }
     outputs = {
@@ -92,11 +94,15 @@ def _build_role(policies: Mapping[str, Document], managed: list[str] | None = No
     return {"Type": "AWS::IAM::Role", "Properties": properties}
 
 
-def _build_token_policy() -> Document:
+def _build_secrets_policy(plan: SpecPlan) -> Document:
+    """Return the policy for reading the token of the stack, and the other secrets of the task."""
+    others = [
+        part for _, arn in plan.secrets if arn != plan.secret_arn for part in list_secret_resources(arn)
+    ]
     statement = {
         "Effect": "Allow",
         "Action": "secretsmanager:GetSecretValue",
-        "Resource": {"Ref": "TokenSecret"},
+        "Resource": [{"Ref": "TokenSecret"}, *others],
     }
     return {"Version": "2012-10-17", "Statement": [statement]}
 

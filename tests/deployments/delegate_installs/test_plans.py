@@ -81,6 +81,18 @@ def test_the_documents_name_everything_except_the_token(
     assert not any(str(delegate.token.value) in text for text in plan.files.values())
 
 
+def test_the_role_of_the_stack_is_allowed_the_uses_and_reads_the_secrets_of_the_delegate(
+    admin: User, project: Scope, connector: Connector
+) -> None:
+    arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca"
+    delegate = make(admin, project, uses=("run-task",), ca_secret=arn, aws_account_id="")
+    resources = plan_for(admin, delegate, project, connector).template["Resources"]
+    (uses,) = resources["TaskRole"]["Properties"]["Policies"]
+    assert uses["PolicyDocument"]["Statement"][0]["Action"] == ["ecs:RunTask", "ecs:StopTask"]
+    (read,) = resources["ExecutionRole"]["Properties"]["Policies"]
+    assert arn in read["PolicyDocument"]["Statement"][0]["Resource"]
+
+
 def test_own_role_and_log_group_are_not_created(admin: User, project: Scope, connector: Connector) -> None:
     delegate = make(admin, project, task_role="delegate-role", log_group="/ours")
     plan = plan_for(admin, delegate, project, connector)
