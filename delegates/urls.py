@@ -42,6 +42,7 @@ urlpatterns = [
     path("delegates/new/network/", network_checks.check_network, name="check-delegate-network"),
     path("delegates/new/choices/<slug:name>/", network_choices.show_choices, name="delegate-choices"),
     path("delegates/<int:pk>/delays/", delegates.show_delegate_delays, name="delegate-delays"),
+    path("delegates/<int:pk>/setup/", installation.EditSetup.as_view(), name="edit-delegate-setup"),
     path("delegates/<int:pk>/install/", installation.show_installation, name="install-delegate"),
     path("delegates/<int:pk>/install/download/", installation.download_spec, name="download-delegate"),
     path(

@@ -1,4 +1,4 @@
-"""Form of the install wizard, and of another token for a spec."""
+"""Forms of the install wizard, of a delegate's setup, and of another token for a spec."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any, ClassVar
 
 from django import forms
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import QueryDict
 from django.urls import reverse_lazy
 
@@ -20,7 +20,6 @@ from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
 from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm, ScopeField
-from web.forms.resource_forms import ScopedForm
 
 MAX_TOKEN_CHOICES = 200
 DEFAULT_USES = ("ecs", "tags", "deployments", "logs")
@@ -79,39 +78,11 @@ def build_choice_field(label: str, choices: Any, help_text: str = "") -> forms.C
     return forms.ChoiceField(label=label, choices=choices, required=False, help_text=help_text)
 
 
-class NewDelegateForm(ScopedForm):
-    """Form of the delegate wizard; every field except the name has a default."""
+class DelegateSetupForm(PageForm):
+    """Form of the answers that decide a delegate's files; every field has a default."""
 
-    new_resources: ClassVar[Mapping[str, NewResource]] = {
-        "configuration": NewResource(
-            "configuration", "new-delegate-configuration", "core_delegateconfiguration_edit"
-        )
-    }
-    conditional_fields = frozenset(
-        ("secret_arn", "token", "configuration", "size", "region", "flavour", "target")
-    )
+    conditional_fields = frozenset(("secret_arn", "size", "region", "flavour", "target"))
 
-    in_scope = ScopeField(help_text="Tasks in this scope and below can use the delegate.")
-    name = forms.CharField(
-        max_length=128,
-        help_text="Delegates with the same name are instances of one delegate.",
-        # Checked while it is typed, by the rule that creates it.
-        widget=forms.TextInput(
-            attrs={
-                "class": "input",
-                "autocapitalize": "none",
-                "hx-get": reverse_lazy("check-delegate-name"),
-                "hx-trigger": "input changed delay:300ms",
-                "hx-include": "closest form",
-                "hx-params": "name,in_scope",
-                "hx-target": "#name-check",
-            }
-        ),
-    )
-    tags = WordListField(
-        label="Tags",
-        help_text="Separate with commas or spaces. Connectors and steps select delegates by tags.",
-    )
     target = forms.ChoiceField(
         label="Launch type", choices=TARGET_CHOICES, widget=forms.RadioSelect, initial="FARGATE"
     )
@@ -161,10 +132,6 @@ class NewDelegateForm(ScopedForm):
     secret_arn = build_monospace_field(
         label="ARN of the secret", help_text="For an existing secret; its value is only the token."
     )
-    token = build_choice_field(
-        "Token", (), "The delegate registers with this token. You can revoke each token separately."
-    )
-    configuration = build_choice_field("Configuration", (), "Its script runs when the delegate starts.")
     hostname = build_monospace_field(
         label="Hostname", help_text="Not supported by ECS on Fargate and with awsvpc: it is omitted."
     )
@@ -211,19 +178,13 @@ class NewDelegateForm(ScopedForm):
     )
 
     def __init__(self, *args: Any, person: Principal, **kwargs: Any) -> None:
-        super().__init__(*args, person=person, auto_id="delegate-%s", **kwargs)
+        super().__init__(*args, auto_id="delegate-%s", **kwargs)
         self.person = person
         self._set_choices("size", [("", "Default"), *((s.identifier, s.name) for s in SIZES.values())])
         self._set_choices(
             "region", [(region.name, f"{region.name} ({region.title})") for region in list_regions()]
         )
         self._set_choices("connector", [("", "None, enter text"), *self._list_connector_choices()])
-        self._set_choices(
-            "token", [("", "Create a new token for this delegate"), *self._list_token_choices()]
-        )
-        self._set_choices(
-            "configuration", [("", "Primary configuration"), *self._list_configuration_choices()]
-        )
         self.fields["size"].initial, self.fields["region"].initial = "laptop", "us-east-1"
 
     def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
@@ -236,6 +197,73 @@ class NewDelegateForm(ScopedForm):
             (str(connector.pk), f"{connector.name} in {connector.scope.path}")
             for connector in list_aws_connectors(self.person)[:MAX_TOKEN_CHOICES]
         ]
+
+    def clean_proxy_port(self) -> int:
+        return int(self.cleaned_data["proxy_port"] or 3128)
+
+    @property
+    def build_answers(self) -> WizardAnswers:
+        """Return the wizard answers."""
+        data = self.cleaned_data
+        values = {field.name: data[field.name] for field in fields(WizardAnswers)}
+        return WizardAnswers(**values | {"uses": tuple(data["uses"])})
+
+
+class NewDelegateForm(DelegateSetupForm):
+    """Form of the delegate wizard; every field except the name has a default."""
+
+    new_resources: ClassVar[Mapping[str, NewResource]] = {
+        "configuration": NewResource(
+            "configuration", "new-delegate-configuration", "core_delegateconfiguration_edit"
+        )
+    }
+    conditional_fields = DelegateSetupForm.conditional_fields | {"token", "configuration"}
+
+    in_scope = ScopeField(help_text="Tasks in this scope and below can use the delegate.")
+    name = forms.CharField(
+        max_length=128,
+        help_text="Delegates with the same name are instances of one delegate.",
+        # Checked while it is typed, by the rule that creates it.
+        widget=forms.TextInput(
+            attrs={
+                "class": "input",
+                "autocapitalize": "none",
+                "hx-get": reverse_lazy("check-delegate-name"),
+                "hx-trigger": "input changed delay:300ms",
+                "hx-include": "closest form",
+                "hx-params": "name,in_scope",
+                "hx-target": "#name-check",
+            }
+        ),
+    )
+    tags = WordListField(
+        label="Tags",
+        help_text="Separate with commas or spaces. Connectors and steps select delegates by tags.",
+    )
+    token = build_choice_field(
+        "Token", (), "The delegate registers with this token. You can revoke each token separately."
+    )
+    configuration = build_choice_field("Configuration", (), "Its script runs when the delegate starts.")
+
+    def __init__(
+        self,
+        *args: Any,
+        person: Principal,
+        permission: str,
+        scope: Scope | None,
+        among: Q | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, person=person, **kwargs)
+        field = self.fields["in_scope"]
+        if isinstance(field, ScopeField):
+            field.set_choices(person, permission, scope, among=among)
+        self._set_choices(
+            "token", [("", "Create a new token for this delegate"), *self._list_token_choices()]
+        )
+        self._set_choices(
+            "configuration", [("", "Primary configuration"), *self._list_configuration_choices()]
+        )
 
     def _list_token_choices(self) -> list[tuple[str, str]]:
         return [
@@ -250,16 +278,6 @@ class NewDelegateForm(ScopedForm):
             (str(configuration.pk), f"{configuration.name} in {configuration.scope.path}")
             for configuration in visible.order_by("name")[:MAX_TOKEN_CHOICES]
         ]
-
-    def clean_proxy_port(self) -> int:
-        return int(self.cleaned_data["proxy_port"] or 3128)
-
-    @property
-    def build_answers(self) -> WizardAnswers:
-        """Return the wizard answers."""
-        data = self.cleaned_data
-        values = {field.name: data[field.name] for field in fields(WizardAnswers)}
-        return WizardAnswers(**values | {"uses": tuple(data["uses"])})
 
     @property
     def chosen_token(self) -> DelegateToken | None:

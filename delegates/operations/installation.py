@@ -1,4 +1,4 @@
-"""Operations of the install wizard: create a delegate, get its files, change its token."""
+"""Operations of the install wizard: create a delegate, change its setup or token, get its files."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -72,6 +72,32 @@ def create_delegate(
     except IntegrityError as exc:
         message = _describe_taken_name(delegate.name)
         raise Conflict(message, errors=[{"path": "name", "message": message}]) from exc
+    return delegate
+
+
+def change_setup(*, actor: User, delegate: Delegate, answers: WizardAnswers, size: str = "") -> Delegate:
+    """Change the answers that decide a delegate's files; what runs stays until they are deployed.
+
+    Raises `BadInput` with the fields of `WizardAnswers` as paths, or `Conflict` for the built-in delegate.
+    """
+    require(actor, INSTALL_PERMISSION, delegate)
+    if delegate.is_built_in:
+        raise Conflict("The built-in delegate is part of Slipway and has no setup.")
+    if size and size not in SIZES:
+        raise _build_refusal("size", f"Unknown size. Use one of {', '.join(SIZES)}.")
+    before = _build_audit_values(delegate)
+    answers = answers.with_own_secret(delegate.name).with_own_role(delegate.name)
+    delegate.kind, delegate.flavour, delegate.size = answers.kind, answers.flavour, size
+    delegate.spec = answers.to_json()
+    delegate.aws_account = answers.aws_account_id or delegate.aws_account
+    _check_spec(build_spec_request(delegate))
+    after = _build_audit_values(delegate)
+    if after == before:
+        return delegate
+    with transaction.atomic():
+        delegate.save(update_fields=["kind", "flavour", "size", "spec", "aws_account", "updated_at"])
+        record_audit_entry(actor=actor, action="delegate.update", thing=delegate, before=before, after=after)
+        publish_delegates_changed(delegate.pk)
     return delegate
 
 

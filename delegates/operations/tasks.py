@@ -189,7 +189,8 @@ def start_diagnosis(*, actor: Principal, delegate: Delegate) -> DelegateTask:
             timeout_seconds=DIAGNOSIS_TIMEOUT_SECONDS,
             deadline=get_database_time() + CHECK_DEADLINE,
         )
-        record_audit_entry(actor=actor, action="delegate.diagnose", thing=delegate)
+        audited = {"task": str(task.pk)}
+        record_audit_entry(actor=actor, action="delegate.diagnose", thing=delegate, after=audited)
     return task
 
 

@@ -1,23 +1,26 @@
 """Pages of the install wizard: questions, files and commands, download, waiting."""
 
+from dataclasses import asdict
 from typing import Any, Final
 
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from delegates.forms.installation import ChangeTokenForm, NewDelegateForm
+from delegates.forms.installation import ChangeTokenForm, DelegateSetupForm, NewDelegateForm
 from delegates.install.generator import build_spec_zip
 from delegates.install.troubleshooting import list_likely_causes
-from delegates.install.wizard import OWN_USE_NOTE, SIZES, SIZING_NOTE
+from delegates.install.wizard import OWN_USE_NOTE, SIZES, SIZING_NOTE, WizardAnswers
 from delegates.models import Delegate
 from delegates.operations.installation import (
     build_spec_request,
+    change_setup,
     change_token,
     create_delegate,
     find_name_refusal,
@@ -27,7 +30,7 @@ from delegates.queries.delegates import get_connect_progress
 from rbac.models import Scope
 from rbac.policy import can, require
 from web.forms.pages import PageRequest, get_visible, require_sign_in
-from web.forms.resource_pages import CreatePage
+from web.forms.resource_pages import CreatePage, EditPage
 
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
@@ -66,6 +69,59 @@ class NewDelegate(CreatePage[Delegate]):
         )
         self.request.session[REVEALED_DELEGATE] = delegate.pk
         return delegate
+
+
+class EditSetup(EditPage[Delegate]):
+    """Change the answers that decide a delegate's files, such as image, size or network."""
+
+    template_name = "delegates/new/setup.html"
+    permission = EDIT
+    form_class = DelegateSetupForm
+    noun = "delegate"
+    parents = (("Delegates", "delegates"),)
+    detail = "delegate"
+    verb = "Change setup of"
+    here = "Setup"
+    hint = "What runs stays as it is until you deploy it, or use the new files."
+    refusal_title = "Could not change the setup"
+    done = "Setup of {name} changed. Deploy it now, or use the new files and commands."
+
+    @staticmethod
+    def load(request: PageRequest, pk: int) -> Delegate:
+        """Return the delegate that the user may see."""
+        return _get_delegate(request, pk)
+
+    def get_initial(self) -> dict[str, Any]:
+        """Return the stored answers; of a delegate without any, those of a new one."""
+        delegate = self.object
+        answers = asdict(WizardAnswers.from_json(delegate.spec)) if delegate.spec else {}
+        words = {
+            name: ", ".join(value)
+            for name, value in answers.items()
+            if isinstance(value, tuple) and name != "uses"
+        }
+        return answers | words | {"size": delegate.size}
+
+    def get_form_options(self) -> dict[str, Any]:
+        """Return the stored answers and the user."""
+        return super().get_form_options() | {"person": self.request.user}
+
+    def get_context(self, form: DelegateSetupForm) -> dict[str, Any]:
+        """Return the sizes to choose from."""
+        return dict(SIZE_CHOICES)
+
+    def save(self, form: DelegateSetupForm) -> Delegate:
+        """Change the setup."""
+        return change_setup(
+            actor=self.request.user,
+            delegate=self.object,
+            answers=form.build_answers,
+            size=form.cleaned_data["size"],
+        )
+
+    def get_success_url(self, saved: Delegate) -> str:
+        """Return the page with the new files and commands."""
+        return reverse("install-delegate", args=[saved.pk])
 
 
 @require_sign_in

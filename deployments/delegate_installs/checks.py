@@ -45,9 +45,9 @@ def _list_delegate_problems(delegate: Delegate) -> Iterator[str]:
     if delegate.token is None or not delegate.token.is_usable:
         yield "The token of the delegate is revoked, expired or deleted. Choose another one first."
     if request.is_awsvpc and not (request.network.subnets and request.network.security_groups):
-        yield "The delegate has no subnets or no security groups. Create it again, and choose both."
+        yield "The delegate has no subnets or no security groups. Change its setup, and choose both."
     if not request.aws_account_id and (spec.is_mirrored or (request.task_role and not spec.has_own_role)):
-        yield "The AWS account of the delegate is unknown. Create it again, and enter the account ID."
+        yield "The AWS account of the delegate is unknown. Change its setup, and enter the account ID."
 
 
 def _would_serve_itself(delegate: Delegate, connector: Connector) -> bool:

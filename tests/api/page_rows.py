@@ -227,6 +227,7 @@ PAGES: dict[str, Row] = {
     "check-delegate-name": allow_get(SignedIn()),
     "check-delegate-network": allow_get(SignedIn()),
     "delegate-choices": allow_get(SignedIn(), lambda _: {"name": "subnets"}),
+    "edit-delegate-setup": allow_get(Needs("core_delegate_edit"), use_key_of("delegate")),
     "install-delegate": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "download-delegate": Row(
         (

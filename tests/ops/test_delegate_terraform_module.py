@@ -12,11 +12,12 @@ import pytest
 from aws.policies import BASE_POLICY
 from delegates.install import TokenSecret, write_spec
 from delegates.install.specs import FARGATE_STOP_SECONDS, build_secret_name
+from tests.conftest import NO_TERRAFORM, NO_TERRAFORM_PROVIDER
 from tests.delegates.install.spec_variants import build_request
 
 MODULE = Path(__file__).resolve().parents[2] / "deploy/delegate/terraform"
 MAIN, VARIABLES = (MODULE / "main.tf").read_text(), (MODULE / "variables.tf").read_text()
-needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="Terraform is not installed")
+needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason=NO_TERRAFORM)
 
 
 def run_terraform(*arguments: str, folder: Path = MODULE) -> subprocess.CompletedProcess[str]:
@@ -66,6 +67,6 @@ def test_terraform_reads_the_module_and_would_write_it_so() -> None:
 def test_terraform_accepts_the_module(tmp_path: Path) -> None:
     folder = shutil.copytree(MODULE, tmp_path / "module")
     if (prepared := run_terraform("init", "-backend=false", "-input=false", folder=folder)).returncode:
-        pytest.skip(f"The AWS provider of Terraform cannot be installed here: {prepared.stderr[-300:]}")
+        pytest.skip(f"{NO_TERRAFORM_PROVIDER}: {prepared.stderr[-300:]}")
     run = run_terraform("validate", "-no-color", folder=folder)
     assert (run.returncode, run.stderr) == (0, "")

@@ -160,7 +160,8 @@ class Schedule:
 
     def _lose(self, call_id: int, send_number: int) -> None:
         """Give a lost read to the other delegate; the engine confirms a lost write in AWS."""
-        if delegate_calls.requeue_read(call_id, send_number):
+        is_read = not AwsCall.objects.get(pk=call_id).is_write
+        if is_read and delegate_calls.requeue_call(call_id, send_number):
             self.history.append("  a lost read goes to the other delegate")
             self._queue(call_id)
         elif delegate_calls.mark_unknown(call_id, send_number, self.runtime):

@@ -1,0 +1,68 @@
+"""The setup of a delegate that exists: its answers change, and its files with them."""
+
+import pytest
+from django.test import Client
+
+from delegates.models import Delegate
+from rbac.models import AuditEntry, Scope, User
+
+pytestmark = pytest.mark.django_db
+ANSWERS = {
+    "target": "FARGATE",
+    "flavour": "v3",
+    "region": "eu-west-1",
+    "size": "laptop",
+    "secret_kind": "CREATE",
+    "subnets": "subnet-0a1b2c3d",
+    "security_groups": "sg-0a1b2c3d",
+    "aws_account_id": "123456789012",
+    "proxy_port": "3128",
+    "proxy_scheme": "http",
+    "assign_public_ip": "on",
+}
+
+
+@pytest.fixture
+def client(admin: User) -> Client:
+    client = Client()
+    client.force_login(admin)
+    return client
+
+
+@pytest.fixture
+def delegate(project: Scope, client: Client) -> Delegate:
+    created = client.post("/delegates/new/", {**ANSWERS, "name": "eu", "in_scope": project.path})
+    assert created.status_code == 302, created.context["form"].errors
+    return Delegate.objects.get(name="eu")
+
+
+def test_image_and_size_change_with_a_record_and_the_files_follow(client: Client, delegate: Delegate) -> None:
+    address = f"/delegates/{delegate.pk}/setup/"
+    shown = client.get(address).context["form"].initial
+    assert (shown["subnets"], shown["size"], shown["region"]) == ("subnet-0a1b2c3d", "laptop", "eu-west-1")
+    image = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/slipway-delegate:0.2.0"
+    changed = client.post(address, {**ANSWERS, "image": image, "size": "small"})
+    assert changed["Location"] == f"/delegates/{delegate.pk}/install/"
+    page = client.get(changed["Location"]).content.decode()
+    assert image in page
+    assert "subnet-0a1b2c3d" in page
+    entry = AuditEntry.objects.filter(action="delegate.update").latest("pk")
+    assert entry.before is not None
+    assert entry.after is not None
+    assert (entry.before["size"], entry.after["size"]) == ("laptop", "small")
+    assert entry.after["spec"]["image"] == image
+
+
+def test_what_cannot_be_is_named_at_its_field_and_changes_nothing(client: Client, delegate: Delegate) -> None:
+    answer = client.post(f"/delegates/{delegate.pk}/setup/", {**ANSWERS, "aws_account_id": "12"})
+    assert answer.status_code == 400
+    assert "aws_account_id" in answer.context["form"].errors
+    stored = Delegate.objects.get(pk=delegate.pk)
+    assert stored.spec == delegate.spec
+
+
+def test_the_built_in_delegate_has_no_setup(client: Client, project: Scope) -> None:
+    built_in = Delegate.objects.get(is_built_in=True)
+    answer = client.post(f"/delegates/{built_in.pk}/setup/", ANSWERS)
+    assert answer.status_code == 400
+    assert "has no setup" in answer.content.decode()
