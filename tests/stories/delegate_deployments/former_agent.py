@@ -20,7 +20,7 @@ _CHANGES = (
     # A kind of task and an operation of AWS that it does not know.
     (f"{_AGENT}/executors/dispatch.py", '    "doctor": run_doctor,', ""),
     (f"{_AGENT}/executors/dispatch.py", '    "http": run_http,', ""),
-    (f"{_AGENT}/executors/aws.py", '        "TagResource",', ""),
+    ("aws/policies.py", '            "ecs:TagResource": ', ""),
 )
 
 
