@@ -19,7 +19,6 @@ def read_sync_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
     if keys is not None:
         rows = GitSync.objects.filter(pk__in=list(parse_primary_keys(GitSync, keys)))
     rows = rows.annotate(proposed_at=Max("proposals__created_at"), pushed_at=Max("proposals__ended_at"))
-    proposals = ("proposed_at", "pushed_at")
     columns = (
         "state",
         "seen_commit",
@@ -27,7 +26,8 @@ def read_sync_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
         "applied_at",
         "is_requested",
         "is_enabled",
-        *proposals,
+        "proposed_at",
+        "pushed_at",
     )
     return {
         str(pk): (
@@ -39,7 +39,7 @@ def read_sync_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSn
             ),
         )
         for pk, scope, identifier, checked_at, *state in rows.values_list(
-            "pk", "scope_id", "identifier", "checked_at", *columns, *proposals
+            "pk", "scope_id", "identifier", "checked_at", *columns
         )
     }
 

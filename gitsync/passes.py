@@ -20,11 +20,10 @@ from cli.resources.stored import Key
 from cli.resources.yaml_documents import Fault
 from gitsync.commit_files import CommitFiles, CommitUnavailable, FetchPending, fetch_commit_files
 from gitsync.documents import ParsedFiles, convert_error, parse_files
-from gitsync.events import notify_recovery
 from gitsync.local_api import LocalApiClient
 from gitsync.managed_resources import build_key, list_claimed_elsewhere, store_resources
 from gitsync.models import GitSync, GitSyncResource
-from gitsync.runs import record_failure, record_success
+from gitsync.runs import notify_recovery, record_failure, record_success
 from guards.limits import GIT_SYNC_SECONDS
 from rbac.audit import NO_REQUEST, current_request
 from rbac.models import Scope, User

@@ -5,9 +5,7 @@ import smtplib
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from itertools import islice
 from typing import Final
 
@@ -28,6 +26,7 @@ from delegates.connectivity import is_connected
 from delegates.install.images import parse_image
 from delegates.models import DelegateInstance
 from deployments.models import Execution
+from guards.examinations import Check, Finding, Result, examine
 from ops.background import create_broker_client
 from ops.health import list_failed_checks
 from ops.processes import list_processes
@@ -45,46 +44,9 @@ SHOWN_NAMES: Final = 5
 RESTORE_SHOWN_FOR: Final = timedelta(days=1)
 
 
-class Result(StrEnum):
-    """Result of a check."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Result of one check, with the next step unless it is fine."""
-
-    result: Result
-    message: str
-    fix: str = ""
-
-
-@dataclass(frozen=True)
-class Check:
-    """A named part of an installation and what examines it; `needs` names parts that it cannot do without."""
-
-    name: str
-    examine: Callable[[], Iterator[Finding]]
-    needs: tuple[str, ...] = ()
-
-
 def examine_installation(names: Collection[str] = ()) -> Iterator[tuple[str, Finding]]:
     """Yield the findings of all checks, or of those in `names`, each as soon as it is known."""
-    failed: set[str] = set()
-    for check in CHECKS:
-        if names and check.name not in names:
-            continue
-        if missing := [name for name in check.needs if name in failed]:
-            yield check.name, Finding(Result.SKIPPED, f"Not checked without {' and '.join(missing)}.")
-            continue
-        for finding in check.examine():
-            if finding.result is Result.FAILED:
-                failed.add(check.name)
-            yield check.name, finding
+    yield from examine(check for check in CHECKS if not names or check.name in names)
 
 
 def _examine_settings() -> Iterator[Finding]:

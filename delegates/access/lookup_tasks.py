@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from aws.caller import CallPending
@@ -72,11 +74,8 @@ class LookupCaller:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the next stored response. Raises its error, or `CallPending` if it is missing."""
-        if self._remaining_answers:
-            answer = self._remaining_answers.pop(0)
-            if answer["error"] is not None:
-                raise parse_error_record(answer["error"])
-            return dict(answer["result"])
+        with suppress(NextCall):
+            return self._answers.call(service, operation, params)
         # A request to Vault has its token in it, and is built again when a delegate takes the task.
         shown = {} if service == VAULT_SERVICE else dict(params)
         payload = {"service": service, "operation": operation, "params": shown}
@@ -98,13 +97,9 @@ class LookupCaller:
         self.lookup.save(update_fields=["task"])
         raise CallPending
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_answers", json.loads(self.lookup.answers))
-
-    @property
-    def _remaining_answers(self) -> list[dict[str, Any]]:
-        answers: list[dict[str, Any]] = self.__dict__["_answers"]
-        return answers
+    @cached_property
+    def _answers(self) -> ReplayedCalls:
+        return ReplayedCalls(self.lookup.answers)
 
 
 def resume_lookup(lookup: LookupRequest) -> None:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -39,6 +38,7 @@ from delegates.agent.settings import (
     configure_process_network,
     read_environment,
 )
+from guards.examinations import Check, Finding, Result, examine
 
 CONNECT_SECONDS: Final = 5.0
 # AWS refuses signatures that are five minutes old; the manager reports differences of 30 seconds.
@@ -48,24 +48,6 @@ _SOCKET_PATH: Final = "/ws/agent/"
 # With this code the manager refuses a socket without a session, once it is open.
 _UNAUTHENTICATED: Final = 4401
 _SHOWN_ACTIONS: Final = 6
-
-
-class Result(StrEnum):
-    """Result of a check."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Result of one check, with the next step unless it is fine."""
-
-    result: Result
-    message: str
-    fix: str = ""
 
 
 @dataclass
@@ -97,15 +79,6 @@ class Surroundings:
         return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
-@dataclass(frozen=True)
-class Check:
-    """A named part of the way to work; `needs` names the parts that it cannot do without."""
-
-    name: str
-    examine: Callable[[Surroundings], Iterator[Finding]]
-    needs: tuple[str, ...] = ()
-
-
 def examine_delegate(
     environ: MutableMapping[str, str], tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[str, Finding]]:
@@ -113,18 +86,11 @@ def examine_delegate(
 
     Without the `tls` of a running delegate, proxy and certificates are set in `environ` as at its start.
     """
-    failed: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
         surroundings = Surroundings(environ, Path(folder), tls)
-        for check in CHECKS:
-            if missing := [name for name in check.needs if name in failed]:
-                failed.add(check.name)
-                yield check.name, Finding(Result.SKIPPED, f"Not checked without {' and '.join(missing)}.")
-                continue
-            for finding in check.examine(surroundings):
-                if finding.result is Result.FAILED:
-                    failed.add(check.name)
-                yield check.name, finding
+        yield from examine(
+            Check(name, partial(examine_part, surroundings), needs) for name, examine_part, needs in CHECKS
+        )
 
 
 def _examine_settings(around: Surroundings) -> Iterator[Finding]:
@@ -361,15 +327,16 @@ def _get_first_hop(around: Surroundings) -> tuple[str, int]:
     return around.proxy or around.target[1:]
 
 
-CHECKS: Final = (
-    Check("settings", _examine_settings),
-    Check("disk", _examine_disk, ("settings",)),
-    Check("name", _examine_name, ("settings",)),
-    Check("connection", _examine_connection, ("name",)),
-    Check("TLS and clock", _examine_manager, ("connection",)),
-    Check("token", _examine_token, ("TLS and clock",)),
-    Check("WebSocket", _examine_socket, ("TLS and clock",)),
-    Check("AWS", _examine_aws, ("settings",)),
+_NETWORK: Final = ("settings", "name", "connection")
+CHECKS: Final[tuple[tuple[str, Callable[[Surroundings], Iterator[Finding]], tuple[str, ...]], ...]] = (
+    ("settings", _examine_settings, ()),
+    ("disk", _examine_disk, ("settings",)),
+    ("name", _examine_name, ("settings",)),
+    ("connection", _examine_connection, ("settings", "name")),
+    ("TLS and clock", _examine_manager, _NETWORK),
+    ("token", _examine_token, (*_NETWORK, "TLS and clock")),
+    ("WebSocket", _examine_socket, (*_NETWORK, "TLS and clock")),
+    ("AWS", _examine_aws, ("settings",)),
 )
 
 

@@ -14,16 +14,6 @@ class Migration(migrations.Migration):
             name="archived_at",
             field=models.DateTimeField(editable=False, null=True),
         ),
-        migrations.AddField(
-            model_name="delegate",
-            name="maintenance_window",
-            field=models.JSONField(blank=True, null=True),
-        ),
-        migrations.AddField(
-            model_name="delegate",
-            name="upgrades_automatically",
-            field=models.BooleanField(db_default=False, default=False),
-        ),
         migrations.AlterField(
             model_name="delegatetask",
             name="kind",

@@ -109,10 +109,6 @@ class Delegate(NamedModel):
     draining = models.BooleanField(default=False)
     # When it left the list after a long absence; its next registration restores it.
     archived_at = models.DateTimeField(null=True, editable=False)
-    # Whether Slipway may upgrade it without a user; `maintenance_window` limits the times.
-    upgrades_automatically = models.BooleanField(default=False, db_default=False)
-    # `begins`, `ends`, `time_zone` and `weekly` as a freeze window has them; null means any time.
-    maintenance_window = models.JSONField(null=True, blank=True)
     # Whether an instance without isolation may run scripts of several projects.
     shares_scripts = models.BooleanField(default=False)
     is_built_in = models.BooleanField(default=False, editable=False)

@@ -6,7 +6,8 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ops.doctor import Result, examine_installation
+from guards.examinations import Result
+from ops.doctor import examine_installation
 from ops.processes import list_processes
 from ops.retention_report import build_retention_report
 from rbac.models import Scope

@@ -17,8 +17,8 @@ from connectors.models import Connector, Secret
 from delegates.models import Delegate, DelegateInstance
 from deployments.engine import dispatch
 from deployments.models import Pulse
+from guards.examinations import Finding, Result
 from ops import doctor
-from ops.doctor import Finding, Result
 from ops.models import ServerProcess
 from rbac.models import Scope
 from sandbox.process import SandboxProcess

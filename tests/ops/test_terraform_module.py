@@ -11,9 +11,11 @@ from typing import Any
 import cfnlint.decode.cfn_yaml
 import pytest
 
+from tests.conftest import NO_TERRAFORM, NO_TERRAFORM_PROVIDER
+
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 MODULE = DEPLOY / "terraform"
-needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="Terraform is not installed")
+needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason=NO_TERRAFORM)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +76,6 @@ def test_terraform_reads_the_module_and_would_write_it_so() -> None:
 def test_terraform_accepts_the_module(tmp_path: Path) -> None:
     folder = shutil.copytree(DEPLOY, tmp_path / "deploy") / "terraform"
     if (prepared := run_terraform("init", "-backend=false", "-input=false", folder=folder)).returncode:
-        pytest.skip(f"The AWS provider of Terraform cannot be installed here: {prepared.stderr[-300:]}")
+        pytest.skip(f"{NO_TERRAFORM_PROVIDER}: {prepared.stderr[-300:]}")
     run = run_terraform("validate", "-no-color", folder=folder)
     assert (run.returncode, run.stderr) == (0, "")

@@ -7,7 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from ops.doctor import Result, examine_installation
+from guards.examinations import Result
+from ops.doctor import examine_installation
 
 WIDTH = 17
 

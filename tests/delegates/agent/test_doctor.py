@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from delegates.agent.doctor import Finding, examine_delegate
+from delegates.agent.doctor import examine_delegate
+from guards.examinations import Finding
 from sandbox.process import SandboxProcess
 from tests.delegates.agent.certificates import make_certificates
 from tests.delegates.agent.fake_servers import start_http_server

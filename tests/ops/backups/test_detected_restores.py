@@ -14,8 +14,9 @@ from delegates.protocol.leases import acquire_tasks
 from deployments.execution.operations import decide_step
 from deployments.models import StepExecution
 from deployments.tasks import dispatch
+from guards.examinations import Result
 from ops.backups.restores import require_settled_database, settle_restored_state
-from ops.doctor import Result, examine_installation
+from ops.doctor import examine_installation
 from ops.tasks import tick
 from rbac.models import AuditEntry
 from tests.delegates.protocol.fake_agents import offer_task, register_agent

@@ -12,7 +12,8 @@ from delegates.agent import VERSION as THIS_VERSION
 from delegates.models import DelegateInstance, DelegateTask
 from deployments.execution.operations import roll_back_execution, run_pipeline
 from deployments.models import Execution
-from ops.doctor import Result, examine_installation
+from guards.examinations import Result
+from ops.doctor import examine_installation
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
