@@ -187,7 +187,6 @@ LIST_COLUMNS = (
     "infrastructure__environment__name",
     "infrastructure__environment__identifier",
     "infrastructure__environment__kind",
-    "infrastructure__environment__scope__path",
 )
 
 
@@ -204,11 +203,10 @@ def list_running_services(
     Only `detailed` loads targets and usage, with one more query for unhealthy targets.
     """
     rows = EcsServiceRecord.objects.filter(service__in=services, gone_at=None).select_related(
-        "infrastructure__environment__scope", "cluster"
+        "infrastructure__environment", "cluster", "comparison"
     )
     kinds = ("infrastructure__environment__kind", "infrastructure__environment__name", "cluster_id", "name")
-    rows = rows.select_related("comparison")
-    rows = rows if detailed else rows.only(*LIST_COLUMNS)
+    rows = rows.select_related("infrastructure__environment__scope") if detailed else rows.only(*LIST_COLUMNS)
     ecs_services = filter_visible(principal, VIEW_ENVIRONMENT, rows).order_by(*kinds)[:limit]
     running_services = {ecs_service.pk: RunningService(ecs_service) for ecs_service in ecs_services}
     _count_tasks(running_services, by_zone=drawn)

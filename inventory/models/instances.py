@@ -207,6 +207,25 @@ class ServiceInstance(models.Model):
         constraints = [models.UniqueConstraint(fields=["cluster", "arn"], name="instance_once")]
         indexes = [
             models.Index(fields=["ecs_service", "stopped_at", "-created_at"], name="instance_of_service"),
+            # Lists count the running tasks of many services, and look for an unhealthy one.
+            models.Index(
+                fields=[
+                    "ecs_service",
+                    "stopped_at",
+                    "image",
+                    "digest",
+                    "task_definition",
+                    "health",
+                    "last_status",
+                ],
+                name="instance_versions",
+                condition=models.Q(stopped_at__isnull=True),
+            ),
+            models.Index(
+                fields=["ecs_service", "stopped_at", "health", "last_status"],
+                name="instance_health",
+                condition=models.Q(stopped_at__isnull=True),
+            ),
             # Lists show either running or stopped tasks.
             models.Index(
                 fields=["-created_at", "-id"],

@@ -46,7 +46,7 @@ PAGE_SIZE: Final = 20
 def list_services(request: PageRequest) -> HttpResponse:
     """List services with health, versions, last deployment and drift."""
     options = read_list_options(request, SERVICE_FILTERS)
-    services = list_visible(request, VIEW_SERVICE, Service.objects.select_related("scope", "artifact"))
+    services = list_visible(request, VIEW_SERVICE, Service.objects.select_related("scope"))
     services = filter_services_by_state(services, request.user, options.filter)
     page = paginate_list(services.filter(build_name_filter(options.text)), request, options)
     context = {

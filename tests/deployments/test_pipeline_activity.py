@@ -93,7 +93,7 @@ def test_compact_rows_and_unknown_options(reader: Client, demo: Pipeline) -> Non
 def test_a_run_shows_in_the_strip_with_its_status(reader: Client, demo: Pipeline) -> None:
     execution = create_execution(demo, 7, Status.ROLLED_BACK)
     content = reader.get(reverse("pipelines")).content.decode()
-    assert f'href="/deployments/{execution.pk}/" aria-label="Run 7"' in content
+    assert f'href="/deployments/{execution.pk}/" aria-label="#7: Rolled back"' in content
     assert "Rolled back" in content
 
 
