@@ -32,6 +32,20 @@ class _CausePattern:
 
 _PATTERNS = (
     _CausePattern(
+        r"not authorized to perform: ?ecr:",
+        "REGISTRY_DENIED",
+        "The execution role may not pull from Amazon ECR.",
+        "Attach AmazonECSTaskExecutionRolePolicy to the execution role, and check the repository policy.",
+        fatal=True,
+    ),
+    # IAM learns of a new role gradually, so that a retry can succeed.
+    _CausePattern(
+        r"unable to assume (the )?role",
+        "ROLE_NOT_ASSUMED",
+        "ECS cannot assume a role that the task definition names.",
+        "Check that the role exists in this account, and that it trusts ecs-tasks.amazonaws.com.",
+    ),
+    _CausePattern(
         r"CannotPull\w*.*(not found|manifest unknown|not exist|unauthorized|denied|failed to resolve ref)",
         "IMAGE_NOT_FOUND",
         "The image of container {container} cannot be pulled: {image}.",
@@ -70,6 +84,30 @@ _PATTERNS = (
         "RESOURCE_INITIALIZATION",
         "The task could not load the resources it needs to start.",
         "Read the reason above: usually the subnet has no route to the AWS endpoints.",
+    ),
+    _CausePattern(
+        r"InvalidSubnetID|subnet ID '[^']{0,100}' does not exist",
+        "SUBNET_MISSING",
+        "A subnet of the service does not exist in this account and region.",
+        "Choose subnets of one VPC in this region, and update the service.",
+    ),
+    _CausePattern(
+        r"InvalidGroup\b|security group '[^']{0,100}' does not exist",
+        "SECURITY_GROUP_MISSING",
+        "A security group of the service does not exist in the VPC of its subnets.",
+        "Choose security groups of that VPC, and update the service.",
+    ),
+    _CausePattern(
+        r"InsufficientFreeAddressesInSubnet|not enough free addresses",
+        "SUBNET_FULL",
+        "A subnet of the service has no free IP address.",
+        "Choose a subnet with free addresses, or remove what uses them.",
+    ),
+    _CausePattern(
+        r"no container instance met all of its requirements|Capacity is unavailable",
+        "NO_CAPACITY",
+        "ECS found no capacity for the task.",
+        "Add container instances with enough free CPU, memory and ports, or wait for Fargate capacity.",
     ),
     _CausePattern(
         r"failed ELB health checks",
@@ -132,6 +170,13 @@ def find_reason_cause(reason: str, *, container: str, image: str = "") -> Failur
                 pattern.code, pattern.message.format(**values), pattern.advice, fatal=pattern.fatal
             )
     return None
+
+
+def has_failed(task: EcsTask) -> bool:
+    """Return whether a task failed; the scheduler's stops for scaling or replacement are no failures."""
+    if task.stop_code in ("ServiceSchedulerInitiated", "UserInitiated"):
+        return "health checks" in task.stopped_reason
+    return task.last_status == "STOPPED" or bool(task.stop_code)
 
 
 def _format_evidence(task: EcsTask) -> str:

@@ -108,6 +108,13 @@ class EcsClient:
             paginate(self.caller, "ecs", "ListTasks", params, result_key="taskArns", cursor_key="nextToken")
         )
 
+    def list_stopped_tasks(self, cluster: str, family: str) -> list[str]:
+        """Return the ARNs of a family's tasks of the last hour, also if their service was deleted."""
+        params = {"cluster": cluster, "family": family, "desiredStatus": "STOPPED"}
+        return list(
+            paginate(self.caller, "ecs", "ListTasks", params, result_key="taskArns", cursor_key="nextToken")
+        )
+
     def list_all_tasks(self, cluster: str) -> list[str]:
         """Return the ARNs of all tasks of a cluster that run or are to run."""
         params = {"cluster": cluster}

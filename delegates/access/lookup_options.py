@@ -13,6 +13,7 @@ from delegates.access.network_options import (
     fetch_task_roles,
     fetch_vpcs,
 )
+from delegates.access.service_starts import fetch_service_starts
 from delegates.models import LookupRequest
 from web.http.problems import BadInput
 
@@ -26,6 +27,7 @@ LOOKUPS: Mapping[str, Callable[[Caller, str], list[Any]]] = {
     _KINDS.SUBNETS: fetch_subnets,
     _KINDS.GROUPS: fetch_security_groups,
     _KINDS.ROLES: fetch_task_roles,
+    _KINDS.STARTS: fetch_service_starts,
 }
 
 
@@ -44,6 +46,7 @@ class _Subject:
 
 
 _BALANCING_ARN = r"arn:aws[a-z-]*:elasticloadbalancing:[a-z0-9-]+:\d{12}"
+_ECS_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}"
 _VPC = _Subject("vpc", "ID of a VPC", r"vpc-[0-9a-z]{1,40}")
 # Subjects become part of calls with credentials.
 _SUBJECTS = {
@@ -55,6 +58,9 @@ _SUBJECTS = {
     ),
     _KINDS.SUBNETS: _VPC,
     _KINDS.GROUPS: _VPC,
+    _KINDS.STARTS: _Subject(
+        "service", "cluster, service and family", rf"(?=.{{5,400}}\Z){_ECS_NAME}/{_ECS_NAME}/{_ECS_NAME}"
+    ),
 }
 
 

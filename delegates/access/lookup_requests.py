@@ -28,6 +28,8 @@ from rbac.models import User
 from web.clock import get_database_time
 from web.http.problems import BadInput
 
+# All users of a connector share the response to a query for this long.
+SHARED_AGE: Final = timedelta(minutes=1)
 # A repeated query within this time gets the pending or recent response.
 DEDUPLICATION_WINDOW = timedelta(seconds=30)
 
@@ -187,6 +189,54 @@ def list_options(
     if "error" in lookup.report:
         raise ConnectorUnavailable(lookup.report["error"])
     return list(lookup.report["seen"])
+
+
+def read_shared_options(
+    *, actor: User, connector: Connector, kind: str, region: str, subject: str
+) -> LookupRequest:
+    """Return the lookup of the last minute that all users of a connector share, or a new one.
+
+    It may be unfinished; its report has the options as `seen`, or the `error`. Raises
+    `ConnectorUnavailable`, and `BadInput` if the subject is not of its kind.
+    """
+    require_access(actor, get_connector_requirements(connector))
+    subject = validate_subject(kind, subject)
+    query = LookupQuery(actor, connector, kind, region, subject)
+    if parse_aws_spec(connector.spec).is_remote:
+        shared = _find_shared_request(query)
+        return shared or create_lookup_request(
+            actor=actor, connector=connector, kind=kind, region=region, subject=subject
+        )
+    caller = get_local_caller(connector, region)
+    with transaction.atomic():
+        # Pages of many users become late at the same moment.
+        Connector.objects.select_for_update(of=("self",)).get(pk=connector.pk)
+        if shared := _find_shared_request(query):
+            return shared
+        lookup = LookupRequest.objects.create(
+            connector=connector,
+            kind=kind,
+            region=region,
+            subject=subject,
+            requested_by=actor,
+            requested_at=get_database_time(),
+        )
+    try:
+        lookup.report = {"seen": fetch_options(kind, caller, subject)}
+    except AwsError as error:
+        lookup.report = {"error": error.display_message}
+    lookup.finished_at = get_database_time()
+    lookup.save(update_fields=["finished_at", "report"])
+    return lookup
+
+
+def _find_shared_request(query: LookupQuery) -> LookupRequest | None:
+    """Return the newest request of any user; an unfinished one of a process that died expires as well."""
+    since = max(get_database_time() - SHARED_AGE, query.connector.updated_at)
+    same = LookupRequest.objects.filter(
+        connector=query.connector, kind=query.kind, region=query.region, subject=query.subject
+    )
+    return same.filter(requested_at__gt=since).select_related("task").order_by("-requested_at").first()
 
 
 MAX_IMAGE_PATH: Final = 255

@@ -6,15 +6,15 @@ from dataclasses import fields
 from typing import Any, ClassVar
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import QueryDict
 from django.urls import reverse_lazy
 
 from aws.policies import POLICIES
 from aws.regions import list_regions
-from connectors.models import Connector
 from delegates.install.wizard import SIZES, WizardAnswers
 from delegates.models import DelegateConfiguration, DelegateToken
+from delegates.queries.aws_connectors import list_aws_connectors
 from delegates.queries.delegates import list_usable_tokens
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
@@ -288,12 +288,6 @@ class NewDelegateForm(DelegateSetupForm):
     def chosen_configuration(self) -> DelegateConfiguration | None:
         pk = self.cleaned_data["configuration"]
         return DelegateConfiguration.objects.select_related("scope").get(pk=pk) if pk else None
-
-
-def list_aws_connectors(person: Principal) -> QuerySet[Connector]:
-    """Return the connectors to AWS that a person may use, by name."""
-    rows = Connector.objects.filter(kind=Connector.Kind.AWS).select_related("scope", "secret")
-    return filter_visible(person, "core_connector_access", rows).order_by("name", "pk")
 
 
 def describe_answers(stored: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

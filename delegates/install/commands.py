@@ -49,6 +49,13 @@ def build_stopped_reason_command(plan: SpecPlan) -> str:
     return f'{before} "$({listed})" {after}'
 
 
+def build_execution_policy_command(plan: SpecPlan, role: str) -> str:
+    """Return the command that lets an execution role pull images and write logs."""
+    policy = f"arn:{plan.partition}:iam::aws:policy/{documents.EXECUTION_POLICY}"
+    words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
+    return build_aws_command(plan, *words)
+
+
 def build_restart_command(plan: SpecPlan) -> str:
     """Return the command that restarts the service's tasks (R141)."""
     service = ("--cluster", plan.cluster, "--service", plan.service)
@@ -151,9 +158,7 @@ def _build_role_command(plan: SpecPlan, name: str, title: str) -> ShellCommand:
 def _list_execution_role_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
     role = plan.request.execution_role
     yield _build_role_command(plan, role, "Create the execution role")
-    policy = f"arn:{plan.partition}:iam::aws:policy/{documents.EXECUTION_POLICY}"
-    words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
-    yield ShellCommand("Allow it to pull images and write logs", build_aws_command(plan, *words))
+    yield ShellCommand("Allow it to pull images and write logs", build_execution_policy_command(plan, role))
     if plan.secrets:
         document = ("--policy-document", f"file://{documents.SECRET_FILE}")
         named = ("--role-name", role, "--policy-name", documents.SECRET_POLICY_NAME)

@@ -1,8 +1,10 @@
 """Causes why a delegate does not connect or does not stay, likeliest first (R140-R144)."""
 
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import urlsplit
 
 from aws.stop_reasons import find_reason_cause
@@ -11,6 +13,7 @@ from delegates.install.commands import (
     build_aws_command,
     build_egress_command,
     build_events_command,
+    build_execution_policy_command,
     build_log_group_command,
     build_restart_command,
     build_routes_command,
@@ -34,34 +37,42 @@ class ConnectionCause:
 
 
 def list_likely_causes(
-    request: SpecRequest, *, refusals: Sequence[str] = (), stop_reason: str = ""
+    request: SpecRequest,
+    *,
+    refusals: Sequence[str] = (),
+    stop_reasons: Sequence[str] = (),
+    is_running: bool = False,
 ) -> list[ConnectionCause]:
     """Return the causes that may keep a delegate from connecting, most likely first.
 
     `refusals` are Slipway's answers to registrations under this name, newest first. A refusal proves that the
-    delegate runs and reaches Slipway, so other causes are left out. `stop_reason` is why ECS stopped its last
-    task: a known reason names the cause, which replaces the guesses about starting.
+    delegate runs and reaches Slipway, so other causes are left out. `stop_reasons` are why ECS stopped its
+    tasks or could not start them, newest first: their causes replace the guesses about starting, as does a
+    task that runs.
     """
     plan = SpecPlan(request)
     if refusals:
         reasons = " ".join(dict.fromkeys(refusals))
         text = f"The delegate runs and reaches Slipway, but its registration was refused. {reasons}"
         return [ConnectionCause("Registration refused", text), _describe_credentials_cause(plan)]
-    causes = [*_describe_address_cause(plan)]
     if request.kind != "ECS":
-        causes += [
+        return [
+            *_describe_address_cause(plan),
             _describe_missing_program(plan),
             _describe_credentials_cause(plan),
             _describe_egress_cause(plan),
+            *_describe_proxy_cause(plan),
         ]
-    else:
-        causes += [
-            *(_describe_stop(plan, stop_reason) or _describe_missing_task(plan)),
-            _describe_credentials_cause(plan),
-            _describe_egress_cause(plan),
-            *_describe_throttling(plan),
-        ]
-    return [*causes, *_describe_proxy_cause(plan)]
+    stops = _list_stop_causes(plan, stop_reasons)
+    return [
+        *stops,
+        *_describe_address_cause(plan),
+        *([] if stops or is_running else _describe_missing_task(plan)),
+        _describe_credentials_cause(plan),
+        _describe_egress_cause(plan),
+        *_describe_throttling(plan),
+        *_describe_proxy_cause(plan),
+    ]
 
 
 def list_disconnect_causes(request: SpecRequest) -> list[ConnectionCause]:
@@ -92,15 +103,97 @@ def _describe_address_cause(plan: SpecPlan) -> Iterator[ConnectionCause]:
         yield ConnectionCause("Wrong Slipway URL", text)
 
 
-def _describe_stop(plan: SpecPlan, stop_reason: str) -> list[ConnectionCause]:
-    """Return the cause in a stop reason; none for an unknown reason."""
-    cause = find_reason_cause(stop_reason, container=plan.container)
-    if cause is None:
-        return []
-    text = f"{cause.message} {cause.advice} AWS says: {stop_reason.strip().rstrip('.')}."
-    causes = [ConnectionCause("The last task stopped", text, _list_reasons(plan))]
+def _list_stop_causes(plan: SpecPlan, reasons: Sequence[str]) -> list[ConnectionCause]:
+    """Return the causes in stop reasons, one for each kind; an unknown reason is quoted."""
+    causes: dict[str, ConnectionCause] = {}
+    needs_route = False
+    for reason in reasons:
+        cause = find_reason_cause(reason, container=plan.container)
+        needs_route = needs_route or bool(cause and cause.is_network and plan.request.is_awsvpc)
+        title, commands = _STOP_CAUSES.get(cause.code if cause else "", _UNKNOWN_STOP)
+        remedy = f"{cause.message} {cause.advice} " if cause else ""
+        text = f"{remedy}AWS says: {reason.strip().rstrip('.')}."
+        causes.setdefault(title, ConnectionCause(title, text, tuple(commands(plan, reason))))
     # Only a pull that failed on its way is about the network.
-    return [*causes, _describe_subnet_cause(plan)] if cause.is_network and plan.request.is_awsvpc else causes
+    routes = [_describe_subnet_cause(plan)] if needs_route else []
+    return [*causes.values(), *routes]
+
+
+def _list_image_commands(plan: SpecPlan, _reason: str = "") -> Iterator[ShellCommand]:
+    image = parse_image(plan.image)
+    if image.ecr_account:
+        words = ("ecr", "describe-images", "--repository-name", image.repository)
+        listed = build_aws_command(plan, *words)
+        yield ShellCommand("List the images of the repository", listed, "diagnose")
+
+
+def _list_role_commands(plan: SpecPlan, reason: str) -> Iterator[ShellCommand]:
+    """Return the command that reads the role that a reason names, or the execution role."""
+    named = _ROLE.search(reason)
+    role = (named[1] or named[2]) if named else plan.request.execution_role
+    command = build_aws_command(plan, "iam", "get-role", "--role-name", role)
+    yield ShellCommand("Read the role", command, "diagnose")
+
+
+def _list_pull_commands(plan: SpecPlan, reason: str) -> Iterator[ShellCommand]:
+    named = _ROLE.search(reason)
+    role = (named[1] or named[2]) if named else plan.request.execution_role
+    yield ShellCommand(
+        "Allow the role to pull from Amazon ECR", build_execution_policy_command(plan, role), "diagnose"
+    )
+
+
+def _list_secret_commands(plan: SpecPlan, reason: str) -> Iterator[ShellCommand]:
+    named = _SECRET.search(reason)
+    secret = named[0] if named else plan.secret_arn
+    words = ("secretsmanager", "describe-secret", "--secret-id", secret)
+    yield ShellCommand("Read the secret", build_aws_command(plan, *words), "diagnose")
+    yield from _list_role_commands(plan, reason)
+
+
+def _list_log_group_commands(plan: SpecPlan, _reason: str = "") -> Iterator[ShellCommand]:
+    if plan.log_group:
+        create = build_log_group_command(plan, plan.log_group)
+        yield ShellCommand("Create the log group", create, "diagnose")
+    yield ShellCommand("Start the tasks again", build_restart_command(plan), "diagnose")
+
+
+def _list_log_commands(plan: SpecPlan, _reason: str) -> Iterator[ShellCommand]:
+    yield from (*_list_reasons(plan), *_describe_log_cause(plan))
+
+
+def _list_instance_commands(plan: SpecPlan, _reason: str = "") -> Iterator[ShellCommand]:
+    words = ("ecs", "list-container-instances", "--cluster", plan.cluster)
+    instances = build_aws_command(plan, *words)
+    yield ShellCommand("List the container instances of the cluster", instances, "diagnose")
+
+
+def _list_network_commands(plan: SpecPlan, _reason: str) -> Iterator[ShellCommand]:
+    yield ShellCommand("Read the routes of the subnets", build_routes_command(plan), "diagnose")
+    yield ShellCommand("Read the security groups", build_egress_command(plan), "diagnose")
+
+
+# The role or secret that a reason names; the stack of a deployed delegate has names of its own.
+_ROLE = re.compile(r"assumed-role/([\w+=,.@-]{1,64})/|:role/(?:[\w+=,.@-]+/)*([\w+=,.@-]{1,64})", re.ASCII)
+_SECRET = re.compile(r"arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
+_CommandLister = Callable[[SpecPlan, str], Iterator[ShellCommand]]
+_UNKNOWN_STOP: Final[tuple[str, _CommandLister]] = ("The last task stopped", _list_log_commands)
+# Title and commands by the code of a `FailureCause`.
+_STOP_CAUSES: Final[Mapping[str, tuple[str, _CommandLister]]] = {
+    "IMAGE_NOT_FOUND": ("Image cannot be pulled", _list_image_commands),
+    "IMAGE_PULL_FAILED": ("Pulling the image failed", _list_image_commands),
+    "REGISTRY_DENIED": ("Execution role may not pull the image", _list_pull_commands),
+    "WRONG_ARCHITECTURE": ("Image is for another CPU architecture", _list_image_commands),
+    "SECRET_MISSING": ("Secret cannot be read", _list_secret_commands),
+    "ROLE_NOT_ASSUMED": ("Role cannot be assumed", _list_role_commands),
+    "LOG_GROUP_MISSING": ("Log group missing", _list_log_group_commands),
+    "SUBNET_MISSING": ("Subnet does not exist", _list_network_commands),
+    "SUBNET_FULL": ("Subnet has no free address", _list_network_commands),
+    "SECURITY_GROUP_MISSING": ("Security group does not exist", _list_network_commands),
+    "NO_CAPACITY": ("No capacity for the task", _list_instance_commands),
+    "OUT_OF_MEMORY": ("Too little memory", _list_log_commands),
+    "CONTAINER_UNHEALTHY": ("Delegate started, but did not connect in time", _list_log_commands),
+}
 
 
 def _describe_image_cause(plan: SpecPlan) -> ConnectionCause:
@@ -112,12 +205,7 @@ def _describe_image_cause(plan: SpecPlan) -> ConnectionCause:
         f'Tasks pull {plan.image}. {where}A reason such as CannotPullContainerError with "not found" or '
         '"denied" says that this image does not exist there, or that the execution role may not pull it.'
     )
-    repository = parse_image(plan.image).repository
-    if not parse_image(plan.image).ecr_account:
-        return ConnectionCause("Image cannot be pulled", text)
-    listed = build_aws_command(plan, "ecr", "describe-images", "--repository-name", repository)
-    see = ShellCommand("List the images of the repository", listed, "diagnose")
-    return ConnectionCause("Image cannot be pulled", text, (see,))
+    return ConnectionCause("Image cannot be pulled", text, tuple(_list_image_commands(plan)))
 
 
 def _describe_missing_task(plan: SpecPlan) -> Iterator[ConnectionCause]:
@@ -167,14 +255,13 @@ def _describe_subnet_cause(plan: SpecPlan) -> ConnectionCause:
 
 
 def _describe_instance_cause(plan: SpecPlan) -> ConnectionCause:
-    instances = build_aws_command(plan, "ecs", "list-container-instances", "--cluster", plan.cluster)
     port = " and its port 8080 free" if plan.request.flavour == "legacy" else ""
     text = (
         f"ECS needs an instance in the cluster {plan.cluster} that has {plan.task_memory} MiB{port}, and "
         "more than that for itself. An empty list says that none has registered."
     )
-    see = ShellCommand("List the container instances of the cluster", instances, "diagnose")
-    return ConnectionCause("No container instance with enough resources", text, (see,))
+    title = "No container instance with enough resources"
+    return ConnectionCause(title, text, tuple(_list_instance_commands(plan)))
 
 
 def _describe_log_group_cause(plan: SpecPlan) -> ConnectionCause:
@@ -183,9 +270,7 @@ def _describe_log_group_cause(plan: SpecPlan) -> ConnectionCause:
         '"AccessDeniedException: User is not authorized to perform: logs:CreateLogGroup", says that the '
         "log group is missing. Create it, then start the tasks again."
     )
-    create = ShellCommand("Create the log group", build_log_group_command(plan, plan.log_group), "diagnose")
-    restart = ShellCommand("Start the tasks again", build_restart_command(plan), "diagnose")
-    return ConnectionCause("Log group missing", text, (create, restart))
+    return ConnectionCause("Log group missing", text, tuple(_list_log_group_commands(plan)))
 
 
 def _describe_credentials_cause(plan: SpecPlan) -> ConnectionCause:

@@ -13,8 +13,10 @@ from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from delegates.access.start_checks import check_start
 from delegates.forms.installation import ChangeTokenForm, DelegateSetupForm, NewDelegateForm
 from delegates.install.generator import build_spec_zip
+from delegates.install.plan import SpecPlan
 from delegates.install.troubleshooting import list_likely_causes
 from delegates.install.wizard import OWN_USE_NOTE, SIZES, SIZING_NOTE, WizardAnswers
 from delegates.models import Delegate
@@ -34,6 +36,8 @@ from web.forms.resource_pages import CreatePage, EditPage
 
 VIEW: Final = "core_delegate_view"
 EDIT: Final = "core_delegate_edit"
+# Time until a page looks again for what another reader or a delegate reads for it.
+READING_SECONDS: Final = 3
 # The delegate whose token the next view of its files shows.
 REVEALED_DELEGATE: Final = "revealed_delegate"
 SIZE_CHOICES: Final = {"sizes": SIZES.values(), "own_use": OWN_USE_NOTE, "rule_of_thumb": SIZING_NOTE}
@@ -219,13 +223,23 @@ def show_connect_progress(request: PageRequest, pk: int) -> HttpResponse:
 
 def _build_progress(request: PageRequest, delegate: Delegate) -> dict[str, Any]:
     progress = get_connect_progress(delegate, timezone.now())
-    refusals = [event.text for event in progress.refusals]
+    refusals, spec = [event.text for event in progress.refusals], build_spec_request(delegate)
+    start = None
+    if progress.needs_start_check and delegate.spec and spec.kind == "ECS":
+        chosen = request.GET.get("connector", "")
+        start = check_start(actor=request.user, delegate=delegate, plan=SpecPlan(spec), chosen=chosen)
+    causes = list_likely_causes(
+        spec,
+        refusals=refusals,
+        stop_reasons=[failure.reason for failure in start.failures] if start else (),
+        is_running=bool(start and start.is_running),
+    )
     return {
         "delegate": delegate,
         "waiting": progress,
-        "causes": list_likely_causes(build_spec_request(delegate), refusals=refusals)
-        if progress.is_late
-        else [],
+        "start": start,
+        "refresh_seconds": READING_SECONDS if start and start.is_reading else progress.seconds_left,
+        "causes": causes if progress.is_late else [],
         "can_edit": can(request.user, EDIT, delegate),
         "manager_url": settings.PUBLIC_URL,
     }

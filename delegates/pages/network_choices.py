@@ -15,8 +15,9 @@ from connectors.specs.aws import parse_aws_spec
 from delegates.access.aws_access import list_clusters
 from delegates.access.lookup_options import LookupOptions
 from delegates.access.lookup_requests import list_clusters_by_delegate, list_options
-from delegates.forms.installation import LISTED_PREFIX, NewDelegateForm, list_aws_connectors
+from delegates.forms.installation import LISTED_PREFIX, NewDelegateForm
 from delegates.models import LookupRequest
+from delegates.queries.aws_connectors import list_aws_connectors
 from web.forms.pages import PageRequest, require_sign_in
 from web.http.problems import Problem
 

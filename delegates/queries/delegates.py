@@ -285,7 +285,7 @@ def _build_away_delegate(delegate: Delegate, now: datetime, end: DelegateEvent |
 
 
 # After this time without a registration the delegate most likely needs help.
-CONNECT_TIMEOUT = timedelta(minutes=2)
+CONNECT_TIMEOUT = timedelta(seconds=60)
 MAX_SHOWN_REFUSALS = 5
 CONNECTED_STATUSES = (Connectivity.CONNECTED, Connectivity.LATE, Connectivity.DRAINING)
 
@@ -306,6 +306,13 @@ class ConnectProgress:
     @property
     def is_late(self) -> bool:
         return not self.is_connected and (self.seconds_left == 0 or bool(self.refusals))
+
+    @property
+    def needs_start_check(self) -> bool:
+        """Return whether its tasks may not run; a refused registration proves that one does."""
+        is_blocked = self.status in (Connectivity.REJECTED, Connectivity.DISABLED)
+        is_pending = self.status == Connectivity.PENDING_APPROVAL and self.instances > 0
+        return self.is_late and not (self.refusals or is_blocked or is_pending)
 
 
 def get_connect_progress(delegate: Delegate, now: datetime) -> ConnectProgress:

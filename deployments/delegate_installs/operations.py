@@ -26,6 +26,7 @@ from delegates.operations.installation import INSTALL_PERMISSION, build_spec_req
 from delegates.operations.tokens import reveal_token
 from deployments.delegate_installs import documents
 from deployments.delegate_installs.checks import list_deployment_problems
+from deployments.delegate_installs.records import build_identifier
 from deployments.execution.operations import run_pipeline
 from deployments.models import Execution
 from pipelines.models import Pipeline
@@ -109,11 +110,6 @@ class DelegateDeploymentPlan:
         return tuple(
             sorted({*CREATING_ACTIONS, *(action for policy in policies for action in policy.actions)})
         )
-
-
-def build_identifier(delegate: Delegate) -> str:
-    """Return the identifier of the resources with which Slipway deploys a delegate."""
-    return f"slipway_delegate_{delegate.pk}"
 
 
 def plan_delegate_deployment(

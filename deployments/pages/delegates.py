@@ -17,6 +17,7 @@ from django.views.decorators.cache import never_cache
 from connectors.models import Connector
 from delegates.models import Delegate
 from delegates.operations.installation import INSTALL_PERMISSION
+from delegates.queries.aws_connectors import list_near_connectors
 from deployments.delegate_installs.operations import (
     PROJECT_PERMISSIONS,
     DelegateDeploymentPlan,
@@ -24,13 +25,12 @@ from deployments.delegate_installs.operations import (
     plan_delegate_deployment,
 )
 from rbac.models import Scope, User
-from rbac.policy import filter_visible, list_permitted_scopes, require
+from rbac.policy import list_permitted_scopes, require
 from web.forms.page_forms import PageForm
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.http.problems import Problem
 
 VIEW: Final = "core_delegate_view"
-USE_CONNECTOR: Final = "core_connector_access"
 
 
 class _ProjectField(forms.ModelChoiceField):
@@ -61,7 +61,7 @@ class DelegatePlaceForm(PageForm):
     def __init__(self, *args: Any, user: User, delegate: Delegate, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["project"].queryset = _list_projects(user, delegate)  # type: ignore[attr-defined]
-        self.fields["connector"].queryset = _list_connectors(user, delegate)  # type: ignore[attr-defined]
+        self.fields["connector"].queryset = list_near_connectors(user, delegate.scope)  # type: ignore[attr-defined]
 
 
 def _list_projects(user: User, delegate: Delegate) -> QuerySet[Scope]:
@@ -70,15 +70,6 @@ def _list_projects(user: User, delegate: Delegate) -> QuerySet[Scope]:
     rows = Scope.objects.filter(Q(path=path) | Q(path__startswith=f"{path}/"), kind=Scope.Kind.PROJECT)
     permitted = (list_permitted_scopes(user, permission).values("pk") for permission in PROJECT_PERMISSIONS)
     return reduce(lambda left, right: left.filter(pk__in=right), permitted, rows).order_by("path")
-
-
-def _list_connectors(user: User, delegate: Delegate) -> QuerySet[Connector]:
-    """Return the AWS connectors near the delegate's scope that the user may use."""
-    path = delegate.scope.path
-    near = Q(scope__path__in=delegate.scope.ancestor_paths()) | Q(scope__path__startswith=f"{path}/")
-    rows = Connector.objects.filter(near, kind=Connector.Kind.AWS, scope__archived_at=None)
-    visible: QuerySet[Connector] = filter_visible(user, USE_CONNECTOR, rows)
-    return visible.select_related("scope", "secret").order_by("scope__path", "identifier")
 
 
 @require_sign_in

@@ -7,9 +7,9 @@ const place = find("[data-waiting-url]");
 const shown = () => find("[data-waiting]", place);
 let timer = 0;
 
-// Fetches the progress again, and returns whether that worked.
-async function refresh() {
-  const response = await fetch(place.dataset.waitingUrl, { credentials: "same-origin" }).catch(() => null);
+// Fetches the progress again, by a query such as a chosen connector, and returns whether that worked.
+async function refresh(query = "") {
+  const response = await fetch(place.dataset.waitingUrl + query, { credentials: "same-origin" }).catch(() => null);
   if (!response?.ok || response.redirected) return false;
   const before = shown().outerHTML;
   const fetched = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-waiting]");
@@ -31,12 +31,18 @@ function markStep(number) {
   });
 }
 
-// Time at which a missing delegate is late: no message is sent then, so the page fetches once.
+// No message is sent when a missing delegate is late, or when its service was read: the page fetches then.
 function watchClock() {
   clearTimeout(timer);
-  const left = Number(shown().dataset.secondsLeft);
-  if (left > 0) timer = setTimeout(refresh, (left + 1) * 1000);
+  const left = Number(shown().dataset.refreshSeconds);
+  if (left > 0) timer = setTimeout(() => refresh(), (left + 1) * 1000);
 }
+
+place.addEventListener("submit", (event) => {
+  if (!event.target.matches(".read-start")) return;
+  event.preventDefault();
+  refresh(`?${new URLSearchParams(new FormData(event.target))}`);
+});
 
 place.addEventListener("click", (event) => {
   if (!event.target.closest("[data-check-again]")) return;

@@ -93,8 +93,8 @@ def test_a_delegate_that_does_not_come_gets_its_likely_causes(
     page.goto(f"{signed_in}/delegates/{delegate.pk}/install/")
     expect(page.get_by_text("Waiting for the delegate to connect…")).to_be_visible()
     expect(page.get_by_role("heading", name="Likely causes")).to_have_count(0)
-    Delegate.objects.filter(pk=delegate.pk).update(created_at=timezone.now() - timedelta(minutes=3))
-    page.clock.fast_forward(121_000)
+    Delegate.objects.filter(pk=delegate.pk).update(created_at=timezone.now() - timedelta(minutes=2))
+    page.clock.fast_forward(62_000)
     expect(page.get_by_role("heading", name="Likely causes")).to_be_visible()
     expect(page.get_by_text("No delegate has tried to register with this name")).to_be_visible()
     DelegateEvent.objects.create(

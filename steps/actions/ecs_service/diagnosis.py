@@ -7,7 +7,7 @@ from typing import Any
 
 from aws.apis.ecs_types import EcsContainer, EcsDeployment, EcsService, EcsTask, parse_timestamp
 from aws.errors import AwsError
-from aws.stop_reasons import FailureCause, find_cause, find_failed_container
+from aws.stop_reasons import FailureCause, find_cause, find_failed_container, has_failed
 from guards.text import sanitize_text, strip_escape_sequences
 from steps.actions.base import ActionFailed
 from steps.actions.context import StepContext
@@ -74,7 +74,7 @@ def diagnose_deployment(
     deployment = service.find_deployment(deployment_id)
     tasks = [task for task in stopped if is_of_deployment(task, deployment_id, deployment)]
     _log_manual_stops(context, tasks)
-    failed = sorted((task for task in tasks if _has_failed(task)), key=_get_stop_time)
+    failed = sorted((task for task in tasks if has_failed(task)), key=_get_stop_time)
     if not failed:
         return None
     first = failed[0]
@@ -121,13 +121,6 @@ def _log_manual_stops(context: StepContext, tasks: list[EcsTask]) -> None:
             logged.append(task.id)
             reason = task.stopped_reason or "no reason given"
             context.add_note(f"Somebody stopped ECS task {task.id} of this deployment: {reason}")
-
-
-def _has_failed(task: EcsTask) -> bool:
-    """Return whether a task failed; the scheduler's stops for scaling or replacement are no failures."""
-    if task.stop_code in ("ServiceSchedulerInitiated", "UserInitiated"):
-        return "health checks" in task.stopped_reason
-    return task.last_status == "STOPPED" or bool(task.stop_code)
 
 
 def _get_lifetime(task: EcsTask) -> float:

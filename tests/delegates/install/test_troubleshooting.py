@@ -71,8 +71,8 @@ def test_the_routes_to_look_for_go_with_the_public_address() -> None:
 def test_a_stop_reason_names_the_image_and_clears_the_subnets() -> None:
     image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/slipway-delegate:9"
     reason = f"CannotPullContainerError: failed to resolve ref {image}: {image}: not found"
-    causes = list_likely_causes(build_request(), stop_reason=reason)
-    assert causes[0].title == "The last task stopped"
+    causes = list_likely_causes(build_request(), stop_reasons=[reason])
+    assert causes[0].title == "Image cannot be pulled"
     assert f"cannot be pulled: {image}." in causes[0].text
     assert reason in causes[0].text
     assert "Subnets have no route to the internet" not in [cause.title for cause in causes]
@@ -80,14 +80,53 @@ def test_a_stop_reason_names_the_image_and_clears_the_subnets() -> None:
 
 def test_a_pull_that_timed_out_is_about_the_network() -> None:
     reason = "CannotPullContainerError: dial tcp 52.1.2.3:443: i/o timeout"
-    assert list_titles(build_request(), stop_reason=reason)[:2] == [
-        "The last task stopped",
+    assert list_titles(build_request(), stop_reasons=[reason])[:2] == [
+        "Pulling the image failed",
         "Subnets have no route to the internet",
     ]
 
 
-def test_an_unknown_stop_reason_leaves_the_guesses() -> None:
-    assert list_titles(build_request(), stop_reason="moon") == list_titles(build_request())
+ROLE = "arn:aws:sts::123456789012:assumed-role/stack-role-1/task"
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:TokenSecret-1"
+UNREADABLE = (
+    f"ResourceInitializationError: unable to pull secrets or registry auth: failed to fetch secret {SECRET}: "
+    f"AccessDeniedException: User: {ROLE} is not authorized to perform: secretsmanager:GetSecretValue"
+)
+UNSIGNED = (
+    "ResourceInitializationError: unable to pull secrets or registry auth: AccessDeniedException: "
+    f"User: {ROLE} is not authorized to perform: ecr:GetAuthorizationToken on resource: *"
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "title", "word"),
+    [
+        (UNREADABLE, "Secret cannot be read", f"--secret-id {SECRET}"),
+        (UNSIGNED, "Execution role may not pull the image", "attach-role-policy --role-name stack-role-1"),
+        (
+            "ECS was unable to assume the role 'arn:aws:iam::123456789012:role/path/made' that was provided",
+            "Role cannot be assumed",
+            "get-role --role-name made",
+        ),
+        ("The subnet ID 'subnet-1' does not exist", "Subnet does not exist", "describe-route-tables"),
+        ("InvalidGroup.NotFound: sg-1", "Security group does not exist", "describe-security-groups"),
+        (
+            "ResourceInitializationError: failed to validate logger args",
+            "Log group missing",
+            "create-log-group",
+        ),
+        ("moon", "The last task stopped", "logs tail"),
+    ],
+)
+def test_each_stop_reason_has_its_cause_with_commands(reason: str, title: str, word: str) -> None:
+    cause = list_likely_causes(build_request(), stop_reasons=[reason, reason])[0]
+    assert cause.title == title
+    assert reason.rstrip(".") in cause.text
+    assert any(word in command.command for command in cause.commands)
+
+
+def test_a_task_that_runs_clears_what_is_about_starting() -> None:
+    assert list_titles(build_request(), is_running=True)[0] == "Wrong account ID, token or URL"
 
 
 def test_a_proxy_is_a_suspect_of_its_own() -> None:

@@ -322,7 +322,7 @@ def test_what_the_manager_refused_is_shown_beside_the_waiting(
     assert "Of another project." not in part
 
 
-def test_after_two_minutes_the_page_says_that_nobody_tried(
+def test_after_a_minute_the_page_says_that_nobody_tried(
     delegate: Delegate, admin: User, browse: Browse
 ) -> None:
     address = f"/delegates/{delegate.pk}/install/waiting/"

@@ -1,0 +1,132 @@
+"""Checks of the ECS service of a delegate that does not connect, through a connector of the reader."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from connectors.models import Connector
+from connectors.specs.aws import parse_aws_spec
+from delegates.access.lookup_requests import read_shared_options
+from delegates.access.service_starts import build_start_subject
+from delegates.install.plan import SpecPlan
+from delegates.models import Delegate, LookupRequest
+from delegates.queries.aws_connectors import list_near_connectors
+from rbac.models import User
+from web.http.problems import Problem
+
+NEEDED_ACTIONS: Final = "ecs:DescribeServices, ecs:ListTasks and ecs:DescribeTasks"
+MAX_CONNECTORS: Final = 200
+ConnectorFinder = Callable[[Delegate], list[int]]
+_installation_finders: list[ConnectorFinder] = []
+
+
+def register_installation_finder(find: ConnectorFinder) -> None:
+    """Register what returns the keys of the connectors that installed a delegate."""
+    _installation_finders.append(find)
+
+
+@dataclass(frozen=True)
+class FailureReport:
+    """Why ECS stopped a task, or could not start one."""
+
+    at: datetime | None
+    is_event: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class StartCheck:
+    """Check of a service; without a `connector`, one of `connectors` has to be chosen."""
+
+    plan: SpecPlan
+    connectors: list[Connector]
+    connector: Connector | None = None
+    lookup: LookupRequest | None = None
+    refusal: str = ""
+    needed_actions: str = NEEDED_ACTIONS
+
+    @property
+    def is_reading(self) -> bool:
+        return self.lookup is not None and self.lookup.report is None
+
+    @property
+    def error(self) -> str:
+        """Return why the service cannot be read; empty if it can."""
+        return self.refusal or self._report.get("error", "")
+
+    @property
+    def service(self) -> dict[str, Any]:
+        """Return the fields of `ServiceStart`; empty without an answer, or a cluster."""
+        seen = self._report.get("seen")
+        return dict(seen[0]) if seen else {}
+
+    @property
+    def failures(self) -> list[FailureReport]:
+        """Return why tasks failed, newest first."""
+        rows = self.service.get("failures", ())
+        return [
+            FailureReport(
+                datetime.fromisoformat(row["at"]) if row["at"] else None,
+                row["source"] == "event",
+                row["reason"],
+            )
+            for row in rows
+        ]
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self.service.get("running"))
+
+    @property
+    def _report(self) -> dict[str, Any]:
+        return (self.lookup.report if self.lookup else None) or {}
+
+
+def check_start(*, actor: User, delegate: Delegate, plan: SpecPlan, chosen: str = "") -> StartCheck:
+    """Read why the tasks of a delegate do not run; `chosen` is the key of a connector.
+
+    All readers share an answer of the last minute. Never raises for a connector that cannot read.
+    """
+    connectors = list(list_near_connectors(actor, delegate.scope)[:MAX_CONNECTORS])
+    subject = build_start_subject(plan.cluster, plan.service, plan.family)
+    connector = _choose_connector(delegate, connectors, chosen, plan.region, subject)
+    if connector is None:
+        return StartCheck(plan, connectors)
+    try:
+        lookup = read_shared_options(
+            actor=actor,
+            connector=connector,
+            kind=LookupRequest.Kind.STARTS,
+            region=plan.region,
+            subject=subject,
+        )
+    except Problem as problem:
+        return StartCheck(plan, connectors, connector, refusal=problem.detail)
+    return StartCheck(plan, connectors, connector, lookup)
+
+
+def _choose_connector(
+    delegate: Delegate, connectors: list[Connector], chosen: str, region: str, subject: str
+) -> Connector | None:
+    """Return the chosen connector, that of the installation, the last one used, or the only one."""
+    by_key = {connector.pk: connector for connector in connectors}
+    used = LookupRequest.objects.filter(
+        connector__in=by_key, kind=LookupRequest.Kind.STARTS, region=region, subject=subject
+    )
+    keys = [
+        *([int(chosen)] if chosen.isdecimal() else []),
+        *(key for find in _installation_finders for key in find(delegate)),
+        *used.order_by("-requested_at").values_list("connector", flat=True)[:1],
+    ]
+    for key in keys:
+        if key in by_key:
+            return by_key[key]
+    possible = [connector for connector in connectors if _may_be_of(connector, delegate.aws_account)]
+    return possible[0] if len(possible) == 1 else None
+
+
+def _may_be_of(connector: Connector, account: str) -> bool:
+    """Return whether a connector may be to an account: its role, if any, says to which."""
+    role = parse_aws_spec(connector.spec).role_arn
+    return not (account and role) or role.split(":")[4] == account
