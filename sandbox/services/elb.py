@@ -1,6 +1,6 @@
 """Load balancer targets with health derived from their ECS tasks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -184,13 +184,17 @@ def _patch_listener_operation(name: str) -> None:
         ):
             self._validate_actions([FakeAction(action) for action in actions])
         result = original(self, *args, **kwargs)
-        for group in self.target_groups.values():
-            group.load_balancer_arns = []
-        for balancer in self.load_balancers.values():
-            _update_groups(self, balancer)
+        _update_all_groups(self)
         return result
 
     setattr(ELBv2Backend, name, wrapped)
+
+
+def _update_all_groups(backend: ELBv2Backend) -> None:
+    for group in backend.target_groups.values():
+        group.load_balancer_arns = []
+    for balancer in backend.load_balancers.values():
+        _update_groups(backend, balancer)
 
 
 def _list_groups(backend: ELBv2Backend, balancer: FakeLoadBalancer) -> list[str]:
@@ -204,3 +208,36 @@ def _update_groups(backend: ELBv2Backend, balancer: FakeLoadBalancer) -> None:
         group = backend.target_groups.get(arn)
         if group is not None and balancer.arn not in group.load_balancer_arns:
             group.load_balancer_arns.append(balancer.arn)
+
+
+def has_rule(account_id: str, region: str, arn: str) -> bool:
+    """Return whether there is a rule, or a listener, with this ARN."""
+    return _find_rule(elbv2_backends[account_id][region], arn) is not None
+
+
+def set_forward_weights(account_id: str, region: str, arn: str, weights: Mapping[str, int]) -> bool:
+    """Let a rule, or the default rule of a listener, forward by weights; return whether it exists.
+
+    ECS does this for blue/green, linear and canary deployments; an action that signs people in stays.
+    """
+    backend = elbv2_backends[account_id][region]
+    rule = _find_rule(backend, arn)
+    if rule is None:
+        return False
+    groups = [{"TargetGroupArn": group, "Weight": weight} for group, weight in weights.items()]
+    kept = [action for action in rule.actions if action.type != "forward"]
+    order = {"Order": len(kept) + 1}
+    forward = FakeAction({"Type": "forward", "ForwardConfig": {"TargetGroups": groups}, **order})
+    # A default rule and its listener share the list.
+    rule.actions[:] = [*kept, forward]
+    _update_all_groups(backend)
+    return True
+
+
+def _find_rule(backend: ELBv2Backend, arn: str) -> FakeRule | None:
+    for balancer in backend.load_balancers.values():
+        for listener in balancer.listeners.values():
+            for rule in listener.rules.values():
+                if arn == rule.arn or (arn == listener.arn and rule.is_default):
+                    return rule
+    return None

@@ -1,9 +1,12 @@
 """The endpoint that the contract is checked on: a sandbox, or what SLIPWAY_CONTRACT_ENDPOINT names."""
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
+from tests.contract.balancer import Balancer, create_balancer
 from tests.contract.endpoint import Aws, Endpoint
 
 ELSEWHERE = Endpoint.from_environment(os.environ)
@@ -30,3 +33,16 @@ def aws(request: pytest.FixtureRequest) -> Aws:
     account = Aws(ELSEWHERE) if ELSEWHERE else Aws.pretend(request.getfixturevalue("sandbox_process"))
     account.empty()
     return account
+
+
+@pytest.fixture
+def balancer(aws: Aws) -> Iterator[Balancer]:
+    if not aws.endpoint.vpc:
+        pytest.skip("needs SLIPWAY_CONTRACT_VPC to make target groups in")
+    with ExitStack() as afterwards:
+        yield create_balancer(aws, afterwards)
+        if aws.of is not None:
+            # The sandbox is planted anew before the next test.
+            afterwards.pop_all()
+            return
+        aws.empty()

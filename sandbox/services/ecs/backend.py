@@ -119,7 +119,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
             service_arn=service.service_arn,
         )
         task.enable_execute_command = service.enable_execute_command
-        task.targets = [(b["targetGroupArn"], b["containerPort"]) for b in deployment.load_balancers]
+        task.targets = deployment.targets
         tags = {"SERVICE": service.tags, "TASK_DEFINITION": definition.tags}.get(service.propagate_tags, [])
         task.tags = [dict(tag) for tag in tags]
         if service.enable_ecs_managed_tags:

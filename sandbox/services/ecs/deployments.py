@@ -1,10 +1,11 @@
 """Deployments of ECS services: start, completion and recorded configuration."""
 
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import CLOCK
-from sandbox.services.ecs import events
+from sandbox.services.ecs import deployment_alarms, events, managed_traffic
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, ServiceDeployment, ServiceRevision
 
 if TYPE_CHECKING:
@@ -47,12 +48,16 @@ def start_deployment(backend: "SandboxEcs", service: SandboxService) -> SandboxD
         rollout_state_reason=f"ECS deployment ecs-svc/{number} in progress.",
         **{name: getattr(service, name) for name in CONFIGURATION_FIELDS},
     )
+    managed_traffic.prepare_deployment(service, made)
     sources = [r.service_revision_arn for d in service.deployments if (r := service.revisions.get(d.id))]
     for earlier in service.deployments:
         earlier.status = "ACTIVE"
     service.deployments.insert(0, made)
     events.reset_repeats(service)
     _record_deployment(backend, service, made, sources)
+    deployment_alarms.start_monitoring(service.history[0])
+    if made.strategy in managed_traffic.STRATEGIES:
+        managed_traffic.start_stages(service, service.history[0])
     return made
 
 
@@ -80,6 +85,7 @@ def _record_deployment(
         load_balancers=made.load_balancers,
         network_configuration=made.network_configuration,
         container_images=[{"containerName": c["name"], "image": c["image"]} for c in definition.containers],
+        resolved_configuration={"loadBalancers": [_resolve(made, b) for b in made.load_balancers]},
     )
     service.revisions[made.id] = revision
     service.history.insert(
@@ -102,6 +108,11 @@ def _record_deployment(
     service.revisions = {k: v for k, v in service.revisions.items() if k in remembered}
 
 
+def _resolve(deployment: SandboxDeployment, balancer: Mapping[str, Any]) -> dict[str, Any]:
+    rule = (balancer.get("advancedConfiguration") or {}).get("productionListenerRule")
+    return {"targetGroupArn": deployment.get_group(balancer), "productionListenerRule": rule}
+
+
 def complete_deployment(service: SandboxService, deployment: SandboxDeployment) -> None:
     """Mark a deployment as completed, and as the target of a rollback."""
     deployment.rollout_state = "COMPLETED"
@@ -114,3 +125,4 @@ def complete_deployment(service: SandboxService, deployment: SandboxDeployment) 
         if record.status in ("IN_PROGRESS", "ROLLBACK_IN_PROGRESS"):
             record.status = "ROLLBACK_SUCCESSFUL" if record.status == "ROLLBACK_IN_PROGRESS" else "SUCCESSFUL"
             record.finished_at = record.updated_at = CLOCK.now()
+            deployment_alarms.end_monitoring(record)

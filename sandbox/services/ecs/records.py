@@ -1,5 +1,6 @@
 """Records of ECS under AWS's names in snake case, as moto's serializer expects."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -140,6 +141,8 @@ class SandboxDeployment:
     rollout_state: str = "IN_PROGRESS"
     rollout_state_reason: str = ""
     # State of the scheduler that AWS does not show.
+    strategy: str = "ROLLING"
+    uses_alternate: bool = False
     failed_launches: int = 0
     no_launch_before: float = 0.0
     settled_since: float | None = None
@@ -149,6 +152,15 @@ class SandboxDeployment:
     @property
     def number(self) -> str:
         return self.id.partition("/")[2]
+
+    @property
+    def targets(self) -> list[tuple[str, int]]:
+        """Return the target groups of this deployment's tasks, each with the container's port."""
+        return [(self.get_group(balancer), balancer["containerPort"]) for balancer in self.load_balancers]
+
+    def get_group(self, balancer: Mapping[str, Any]) -> str:
+        alternate = (balancer.get("advancedConfiguration") or {}).get("alternateTargetGroupArn")
+        return str(alternate if self.uses_alternate and alternate else balancer["targetGroupArn"])
 
 
 @dataclass(eq=False)
@@ -167,6 +179,27 @@ class ServiceRevision:
     load_balancers: list[dict[str, Any]]
     network_configuration: dict[str, Any] | None
     container_images: list[dict[str, str]]
+    resolved_configuration: dict[str, Any] | None = None
+
+
+@dataclass(eq=False)
+class LifecycleHookRun:
+    """A hook of one stage, under the names of DescribeServiceDeployments."""
+
+    hook_id: str
+    target_type: str
+    target_arn: str | None
+    status: str
+    expires_at: datetime
+    timeout_action: str
+    # State of the scheduler that AWS does not show, in sandbox seconds.
+    stage: str
+    began_at: float
+    ends_at: float
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in ("AWAITING_ACTION", "IN_PROGRESS")
 
 
 @dataclass(eq=False)
@@ -189,14 +222,15 @@ class ServiceDeployment:
     stopped_at: datetime | None = None
     rollback: dict[str, Any] | None = None
     deployment_circuit_breaker: dict[str, Any] | None = None
-
-    @property
-    def target_service_revision(self) -> dict[str, Any]:
-        return {"arn": self.target_service_revision_arn}
-
-    @property
-    def source_service_revisions(self) -> list[dict[str, Any]]:
-        return [{"arn": arn} for arn in self.source_revision_arns]
+    alarms: dict[str, Any] | None = None
+    # Only of the strategies that shift traffic, with the percentages that the target revision gets.
+    lifecycle_stage: str | None = None
+    hooks: tuple[LifecycleHookRun, ...] = ()
+    test_weight: float = 0.0
+    production_weight: float = 0.0
+    # State of the scheduler that AWS does not show, in sandbox seconds.
+    stage_since: float = 0.0
+    shifted_at: float = 0.0
 
 
 @dataclass(eq=False)

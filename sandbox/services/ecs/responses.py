@@ -15,7 +15,14 @@ from moto.ecs.models import ecs_backends
 from moto.ecs.responses import EC2ContainerServiceResponse
 
 from sandbox.journal import mark_unchanged
-from sandbox.services.ecs import container_instances, rollbacks, services, tasks
+from sandbox.services.ecs import (
+    container_instances,
+    deployment_records,
+    lifecycle_hooks,
+    rollbacks,
+    services,
+    tasks,
+)
 from sandbox.services.ecs.backend import SandboxEcs
 from sandbox.services.ecs.errors import ClusterNotEmpty, InvalidEcsParameter
 
@@ -292,11 +299,18 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
         )
 
     def describe_service_deployments(self) -> ActionResult:
-        by_arn = {d.service_deployment_arn: d for s in self.backend.services.values() for d in s.history}
-        deployments, failures = _select_existing(
-            self.request_params.get("serviceDeploymentArns") or [], by_arn
-        )
+        by_arn = {d.service_deployment_arn: (s, d) for s in self.backend.services.values() for d in s.history}
+        found, failures = _select_existing(self.request_params.get("serviceDeploymentArns") or [], by_arn)
+        deployments = [deployment_records.describe_deployment(*pair) for pair in found]
         return EcsActionResult({"serviceDeployments": deployments, "failures": failures})
+
+    def continue_service_deployment(self) -> ActionResult:
+        params = self.request_params
+        action = params.get("action") or "CONTINUE"
+        arn = lifecycle_hooks.continue_deployment(
+            self.backend, params["serviceDeploymentArn"], params["hookId"], action
+        )
+        return EcsActionResult({"serviceDeploymentArn": arn})
 
     def stop_service_deployment(self) -> ActionResult:
         kind = self.request_params.get("stopType") or "ROLLBACK"

@@ -65,6 +65,30 @@ def start_requested_rollback(service: SandboxService, primary: SandboxDeployment
     return True
 
 
+def roll_back(service: SandboxService, failed: SandboxDeployment, reason: str) -> None:
+    """Fail a deployment and return to the last completed one; without one it stops where it is."""
+    target = service.last_completed
+    if target is None or target is failed:
+        stop_deployment(service, failed, reason)
+        return
+    _mark_failed(service, failed, reason)
+    start_rollback(service, failed, target, reason=reason)
+
+
+def stop_deployment(service: SandboxService, failed: SandboxDeployment, reason: str) -> None:
+    """Fail a deployment; its tasks stay."""
+    record = service.history[0]
+    _mark_failed(service, failed, reason)
+    record.status = "STOPPED"
+    record.stopped_at = record.finished_at = CLOCK.now()
+
+
+def _mark_failed(service: SandboxService, failed: SandboxDeployment, reason: str) -> None:
+    service.history[0].status_reason = failed.rollout_state_reason = reason
+    service.history[0].updated_at = failed.updated_at = CLOCK.now()
+    failed.rollout_state = "FAILED"
+
+
 def start_rollback(
     service: SandboxService, failed: SandboxDeployment, target: SandboxDeployment, *, reason: str
 ) -> None:

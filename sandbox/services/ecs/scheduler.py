@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from sandbox.clock import CLOCK
-from sandbox.services.ecs import deployments, events, rollbacks, targets, task_lifecycle
+from sandbox.services.ecs import (
+    deployment_alarms,
+    deployments,
+    events,
+    managed_traffic,
+    rollbacks,
+    targets,
+    task_lifecycle,
+)
 from sandbox.services.ecs.container_instances import PlacementFailure
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask
 
@@ -68,6 +76,11 @@ def reconcile_service(backend: "SandboxEcs", service: SandboxService) -> bool:
     view = read_service_view(backend, service)
     changed |= _update_breaker(service, primary, view)
     primary = service.primary or primary
+    if _end_by_alarm(backend, service, primary):
+        changed, primary = True, service.primary or primary
+    managed_traffic.return_traffic(backend, service)
+    if managed_traffic.holds_source(service):
+        return changed | _advance_side_by_side(backend, service, primary, view)
     if _scale_service(backend, view, primary):
         changed, view = True, read_service_view(backend, service)
     changed |= _update_counts(service, view)
@@ -75,6 +88,46 @@ def reconcile_service(backend: "SandboxEcs", service: SandboxService) -> bool:
     is_quiet = not changed and primary.rollout_state == "COMPLETED" and primary.settled_since is not None
     service.due_at = CLOCK.elapsed + _get_idle_seconds(service) if is_quiet else 0.0
     return changed
+
+
+def _end_by_alarm(backend: "SandboxEcs", service: SandboxService, primary: SandboxDeployment) -> bool:
+    """Roll back or fail a deployment whose alarm is in ALARM, and return whether there is one."""
+    reason, is_rolled_back = deployment_alarms.read_alarms(backend, service)
+    if not reason:
+        return False
+    if is_rolled_back:
+        rollbacks.roll_back(service, primary, reason)
+    else:
+        rollbacks.stop_deployment(service, primary, reason)
+    return True
+
+
+def _advance_side_by_side(
+    backend: "SandboxEcs", service: SandboxService, primary: SandboxDeployment, view: ServiceView
+) -> bool:
+    """Keep the source and the target revision complete, and advance the stages; earlier ones drain."""
+    source = managed_traffic.find_source(service)
+    kept = [source] if source else []
+    if managed_traffic.may_run_target(service):
+        kept.append(primary)
+    changed = False
+    for deployment in kept:
+        tasks = sorted(view.live_of(deployment), key=view.is_healthy)
+        missing = service.desired_count - len(tasks)
+        changed |= _stop_tasks(backend, service, tasks[: max(-missing, 0)])
+        if CLOCK.elapsed >= deployment.no_launch_before:
+            changed |= bool(_start_tasks(backend, service, deployment, missing))
+    ids = {deployment.id for deployment in (*kept, primary)}
+    changed |= _stop_tasks(backend, service, [t for t in view.live if t.started_by not in ids])
+    view = read_service_view(backend, service)
+    changed |= _update_counts(service, view)
+    current = view.live_of(primary)
+    is_scaled = len(current) == service.desired_count and all(view.is_healthy(t) for t in current)
+    if reason := managed_traffic.advance_stages(backend, service, primary, is_scaled=is_scaled):
+        rollbacks.roll_back(service, primary, reason)
+        managed_traffic.return_traffic(backend, service)
+    service.due_at = 0.0
+    return True
 
 
 def _get_idle_seconds(service: SandboxService) -> int:

@@ -11,7 +11,7 @@ from moto.ecs.exceptions import ClusterNotFoundException, ServiceNotFoundExcepti
 from sandbox.clock import CLOCK
 from sandbox.journal import mark_unchanged
 from sandbox.services import elb
-from sandbox.services.ecs import deployments, network, validations
+from sandbox.services.ecs import deployments, managed_traffic, network, validations
 from sandbox.services.ecs.deployments import CONFIGURATION_FIELDS
 from sandbox.services.ecs.errors import ClientTokenConflict, InvalidEcsParameter, ServiceNotActive
 from sandbox.services.ecs.records import SandboxService, SandboxTaskDefinition
@@ -148,12 +148,16 @@ def _build_service(backend: "SandboxEcs", cluster: Any, params: Mapping[str, Any
         service.platform_version = service.platform_version or "LATEST"
         service.platform_family = "Linux"
     _validate_service(backend, service, params.get("taskDefinition"))
+    managed_traffic.check_strategy(backend, service)
     return service
 
 
 def _merge_configuration(before: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
     configuration = params.get("deploymentConfiguration") or {}
     merged = {**copy.deepcopy(dict(before)), **copy.deepcopy(configuration)}
+    for strategy in ("canary", "linear"):
+        if merged["strategy"] != strategy.upper() and f"{strategy}Configuration" not in configuration:
+            merged.pop(f"{strategy}Configuration", None)
     validations.check_deployment_configuration(merged)
     return merged
 
@@ -225,6 +229,7 @@ def update_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
         reference = params.get("taskDefinition") or service.task_definition
         if params.get("taskDefinition") or backend.definitions.get(reference or "").status == "ACTIVE":
             _validate_service(backend, draft, reference)
+    managed_traffic.check_strategy(backend, draft)
     is_new = any(getattr(draft, name) != getattr(service, name) for name in CONFIGURATION_FIELDS)
     # ECS takes over from CodeDeploy or another tool.
     is_new = is_new or (draft.is_scheduled and not service.is_scheduled)

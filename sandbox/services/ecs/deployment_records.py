@@ -1,0 +1,63 @@
+"""Service deployments and revisions as DescribeServiceDeployments returns them."""
+
+from typing import Any
+
+from sandbox.services.ecs.records import SandboxService, ServiceDeployment
+
+WHOLE = 100.0
+
+
+def describe_deployment(service: SandboxService, record: ServiceDeployment) -> dict[str, Any]:
+    """Return a service deployment under AWS's names, with the task counts of its revisions."""
+    counts = {
+        revision.service_revision_arn: {
+            "requestedTaskCount": deployment.desired_count,
+            "runningTaskCount": deployment.running_count,
+            "pendingTaskCount": deployment.pending_count,
+        }
+        for deployment in service.deployments
+        if (revision := service.revisions.get(deployment.id))
+    }
+    none = {"requestedTaskCount": 0, "runningTaskCount": 0, "pendingTaskCount": 0}
+
+    def summarize(arn: str, *, test: float, production: float) -> dict[str, Any]:
+        weights = {"requestedTestTrafficWeight": test, "requestedProductionTrafficWeight": production}
+        return {"arn": arn, **counts.get(arn, none), **(weights if record.lifecycle_stage else {})}
+
+    test, production = record.test_weight, record.production_weight
+    return {
+        "serviceDeploymentArn": record.service_deployment_arn,
+        "serviceArn": record.service_arn,
+        "clusterArn": record.cluster_arn,
+        "createdAt": record.created_at,
+        "startedAt": record.started_at,
+        "finishedAt": record.finished_at,
+        "stoppedAt": record.stopped_at,
+        "updatedAt": record.updated_at,
+        "sourceServiceRevisions": [
+            summarize(arn, test=WHOLE - test, production=WHOLE - production)
+            for arn in record.source_revision_arns
+        ],
+        "targetServiceRevision": summarize(
+            record.target_service_revision_arn, test=test, production=production
+        ),
+        "status": record.status,
+        "statusReason": record.status_reason,
+        "lifecycleStage": record.lifecycle_stage,
+        "lifecycleHookDetails": [
+            {
+                "hookId": run.hook_id,
+                "targetType": run.target_type,
+                "targetArn": run.target_arn,
+                "status": run.status,
+                "expiresAt": run.expires_at,
+                "timeoutAction": run.timeout_action,
+            }
+            for run in record.hooks
+        ]
+        or None,
+        "deploymentConfiguration": record.deployment_configuration,
+        "rollback": record.rollback,
+        "deploymentCircuitBreaker": record.deployment_circuit_breaker,
+        "alarms": record.alarms,
+    }
