@@ -215,10 +215,10 @@ def _create_resources() -> AccountSeed:
     iam.put_role_policy(EXECUTION_ROLE, name, build_policy(AWS_POLICIES[name]))
     logs_backends[ACCOUNT][REGION].create_log_group(LOG_GROUP, {})
     ecs_backends[ACCOUNT][REGION].create_cluster(CLUSTER)
-    gateway = ec2.create_internet_gateway()
-    ec2.attach_internet_gateway(gateway.id, vpc.id)
-    (table,) = ec2.describe_route_tables(filters={"vpc-id": [vpc.id]})
-    ec2.create_route(table.id, "0.0.0.0/0", gateway_id=gateway.id)
+    # The subnets of an account's default VPC are public.
+    (default,) = ec2.describe_vpcs(filters={"is-default": ["true"]})
+    for connected in (vpc, default):
+        _connect_to_internet(connected.id)
     seed = AccountSeed(
         account=ACCOUNT,
         region=REGION,
@@ -230,3 +230,11 @@ def _create_resources() -> AccountSeed:
         log_group=LOG_GROUP,
     )
     return complete_seed(seed)
+
+
+def _connect_to_internet(vpc: str) -> None:
+    ec2 = ec2_backends[ACCOUNT][REGION]
+    gateway = ec2.create_internet_gateway()
+    ec2.attach_internet_gateway(gateway.id, vpc)
+    (table,) = ec2.describe_route_tables(filters={"vpc-id": [vpc]})
+    ec2.create_route(table.id, "0.0.0.0/0", gateway_id=gateway.id)

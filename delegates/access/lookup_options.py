@@ -8,6 +8,7 @@ from typing import Any
 from aws.caller import Caller
 from delegates.access.load_balancers import fetch_listener_rules, fetch_listeners, fetch_load_balancers
 from delegates.access.network_options import (
+    fetch_accounts,
     fetch_security_groups,
     fetch_subnets,
     fetch_task_roles,
@@ -27,6 +28,7 @@ LOOKUPS: Mapping[str, Callable[[Caller, str], list[Any]]] = {
     _KINDS.SUBNETS: fetch_subnets,
     _KINDS.GROUPS: fetch_security_groups,
     _KINDS.ROLES: fetch_task_roles,
+    _KINDS.ACCOUNT: fetch_accounts,
     _KINDS.STARTS: fetch_service_starts,
 }
 

@@ -1,9 +1,9 @@
-"""VPCs, subnets, security groups and task roles to choose from."""
+"""Account, VPCs, subnets, security groups and task roles to choose from."""
 
 from dataclasses import dataclass
 
 from aws.apis.ec2 import Ec2Client, EgressRoute, Vpc
-from aws.apis.iam import IamClient
+from aws.apis.iam import IamClient, StsClient
 from aws.caller import Caller
 
 TASKS_SERVICE = "ecs-tasks.amazonaws.com"
@@ -35,6 +35,18 @@ class RoleOption:
 
     name: str
     arn: str
+
+
+@dataclass(frozen=True)
+class AccountOption:
+    """The AWS account of a connector."""
+
+    id: str
+
+
+def fetch_accounts(caller: Caller, _of: str = "") -> list[AccountOption]:
+    """Return the account of the caller, which needs no permission. Raises `AwsError`."""
+    return [AccountOption(StsClient(caller).get_account_id())]
 
 
 def fetch_vpcs(caller: Caller, _of: str = "") -> list[Vpc]:

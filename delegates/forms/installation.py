@@ -12,6 +12,7 @@ from django.urls import reverse_lazy
 
 from aws.policies import POLICIES
 from aws.regions import list_regions
+from connectors.specs.aws import parse_aws_spec
 from delegates.install.wizard import SIZES, WizardAnswers
 from delegates.models import DelegateConfiguration, DelegateToken
 from delegates.queries.aws_connectors import list_aws_connectors
@@ -82,6 +83,8 @@ class DelegateSetupForm(PageForm):
     """Form of the answers that decide a delegate's files; every field has a default."""
 
     conditional_fields = frozenset(("secret_arn", "size", "region", "flavour", "target"))
+    # Whether the page fills empty fields with what a connector lists: of a new delegate alone.
+    chooses = False
 
     target = forms.ChoiceField(
         label="Launch type", choices=TARGET_CHOICES, widget=forms.RadioSelect, initial="FARGATE"
@@ -186,6 +189,7 @@ class DelegateSetupForm(PageForm):
         )
         self._set_choices("connector", [("", "None, enter text"), *self._list_connector_choices()])
         self.fields["size"].initial, self.fields["region"].initial = "laptop", "us-east-1"
+        self.lists = False
 
     def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
@@ -218,6 +222,7 @@ class NewDelegateForm(DelegateSetupForm):
         )
     }
     conditional_fields = DelegateSetupForm.conditional_fields | {"token", "configuration"}
+    chooses = True
 
     in_scope = ScopeField(help_text="Tasks in this scope and below can use the delegate.")
     name = forms.CharField(
@@ -264,6 +269,17 @@ class NewDelegateForm(DelegateSetupForm):
         self._set_choices(
             "configuration", [("", "Primary configuration"), *self._list_configuration_choices()]
         )
+        self._choose_connector()
+
+    def _choose_connector(self) -> None:
+        """Choose the only connector, if it answers without a delegate, with its region."""
+        connectors = list(list_aws_connectors(self.person)[:2])
+        spec = parse_aws_spec(connectors[0].spec) if len(connectors) == 1 else None
+        if spec is None or spec.is_remote:
+            return
+        self.lists = True
+        self.fields["connector"].initial = str(connectors[0].pk)
+        self.fields["region"].initial = spec.test_region
 
     def _list_token_choices(self) -> list[tuple[str, str]]:
         return [

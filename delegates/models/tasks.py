@@ -268,6 +268,7 @@ class LookupRequest(models.Model):
         SUBNETS = "SUBNETS", "Subnets"
         GROUPS = "GROUPS", "Security groups"
         ROLES = "ROLES", "Roles"
+        ACCOUNT = "ACCOUNT", "AWS account"
         STARTS = "STARTS", "Starts of an ECS service"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"

@@ -22,6 +22,8 @@ from web.forms.pages import PageRequest, require_sign_in
 from web.http.problems import Problem
 
 _KINDS: Final = LookupRequest.Kind
+# Names of hidden fields with the values that the page chose by itself.
+DEFAULT_PREFIX: Final = "default_"
 _ROUTES: Final = {"internet": "public", "nat": "private, with a NAT gateway", "other": "private"}
 
 
@@ -48,6 +50,10 @@ def _describe_group(option: Mapping[str, Any]) -> Choice:
     return Choice(option["id"], _join(option["name"], option["id"], egress))
 
 
+def _describe_id(option: Mapping[str, Any]) -> Choice:
+    return Choice(option["id"], option["id"])
+
+
 def _describe_name(option: Mapping[str, Any]) -> Choice:
     return Choice(option["name"], option["name"])
 
@@ -56,26 +62,60 @@ def _join(*words: str) -> str:
     return " · ".join(word for word in words if word)
 
 
+def _choose_nothing(_options: LookupOptions) -> list[str]:
+    return []
+
+
+def _choose_default_vpc(options: LookupOptions) -> list[str]:
+    return [option["id"] for option in options if option["is_default"]]
+
+
+def _choose_public_subnets(options: LookupOptions) -> list[str]:
+    """Return a public subnet in each of two zones, for tasks with a public IP."""
+    by_zone = {
+        option["zone"]: option["id"] for option in reversed(options) if option["egress_route"] == "internet"
+    }
+    return [by_zone[zone] for zone in sorted(by_zone)[:2]]
+
+
+def _choose_group(options: LookupOptions) -> list[str]:
+    """Return the only security group, or the default one, if it allows outbound HTTPS."""
+    usual = [option for option in options if len(options) == 1 or option["name"] == "default"]
+    return [option["id"] for option in usual if option["allows_https"]]
+
+
+def _choose_only(options: LookupOptions) -> list[str]:
+    return [str(option.get("id") or option["name"]) for option in options] if len(options) == 1 else []
+
+
 @dataclass(frozen=True)
 class ChoiceField:
-    """Field of the wizard with the lookup that lists its choices and the permissions that this takes."""
+    """Field of the wizard with the lookup that lists its choices and the permissions that this takes.
+
+    `choose` returns the values that a new delegate gets without a choice.
+    """
 
     kind: str
     noun: str
     describe: Callable[[Mapping[str, Any]], Choice]
     permissions: str
+    choose: Callable[[LookupOptions], list[str]] = _choose_nothing
     is_of_vpc: bool = False
     takes_many: bool = False
 
 
 _ROLES: Final = ChoiceField(_KINDS.ROLES, "roles of ECS tasks", _describe_name, "iam:ListRoles")
 CHOICE_FIELDS: Final[Mapping[str, ChoiceField]] = {
-    "vpc": ChoiceField(_KINDS.VPCS, "VPCs", _describe_vpc, "ec2:DescribeVpcs"),
+    "aws_account_id": ChoiceField(
+        _KINDS.ACCOUNT, "AWS accounts", _describe_id, "sts:GetCallerIdentity", _choose_only
+    ),
+    "vpc": ChoiceField(_KINDS.VPCS, "VPCs", _describe_vpc, "ec2:DescribeVpcs", _choose_default_vpc),
     "subnets": ChoiceField(
         _KINDS.SUBNETS,
         "subnets",
         _describe_subnet,
         "ec2:DescribeSubnets and ec2:DescribeRouteTables",
+        _choose_public_subnets,
         is_of_vpc=True,
         takes_many=True,
     ),
@@ -84,10 +124,11 @@ CHOICE_FIELDS: Final[Mapping[str, ChoiceField]] = {
         "security groups",
         _describe_group,
         "ec2:DescribeSecurityGroups",
+        _choose_group,
         is_of_vpc=True,
         takes_many=True,
     ),
-    "cluster": ChoiceField(_KINDS.CLUSTERS, "clusters", _describe_name, "ecs:ListClusters"),
+    "cluster": ChoiceField(_KINDS.CLUSTERS, "clusters", _describe_name, "ecs:ListClusters", _choose_only),
     "execution_role": _ROLES,
     "task_role": _ROLES,
 }
@@ -101,7 +142,7 @@ def show_choices(request: PageRequest, name: str) -> HttpResponse:
     if name not in CHOICE_FIELDS:
         raise Http404
     field = CHOICE_FIELDS[name]
-    typed, ticked = _list_words(request, name), _list_words(request, f"{LISTED_PREFIX}{name}")
+    typed, ticked = _list_typed(request, name), _list_words(request, f"{LISTED_PREFIX}{name}")
     content: dict[str, Any] = {
         "field": NewDelegateForm.base_fields[name],
         "name": name,
@@ -112,10 +153,15 @@ def show_choices(request: PageRequest, name: str) -> HttpResponse:
     if request.GET.get("connector"):
         content |= _look_up(request, field, typed, ticked)
     response = render(request, "delegates/new/_choices.html", content)
-    if name == "vpc":
-        # What is listed for a VPC waits for the choice of one.
-        response["HX-Trigger-After-Settle"] = "vpc-listed"
+    # What is listed for a VPC waits for the choice of one, and the check of the network for both.
+    response["HX-Trigger-After-Settle"] = f"{name}-listed"
     return response
+
+
+def _list_typed(request: PageRequest, name: str) -> list[str]:
+    """Return the typed values; one that an earlier connector chose is none."""
+    typed = _list_words(request, name)
+    return [] if typed == _list_words(request, f"{DEFAULT_PREFIX}{name}") else typed
 
 
 def _list_words(request: PageRequest, name: str) -> list[str]:
@@ -137,18 +183,17 @@ def _look_up(request: PageRequest, field: ChoiceField, typed: list[str], ticked:
         return {"waits": options, "again": request.get_full_path()}
     listed = [field.describe(option) for option in options]
     known = {choice.value for choice in listed}
+    chosen = [value for value in (*ticked, *typed) if value in known or value in typed]
+    defaults = [] if chosen or not request.GET.get("chooses") else field.choose(options)
     return {
         "connector": connector,
         "listed": listed,
-        "chosen": [*ticked, *typed] or _choose_default(options),
+        "chosen": chosen or defaults,
+        "default": "" if field.takes_many else " ".join(defaults),
+        "entered": " ".join(chosen or defaults),
         # Ticks of another VPC go with it; typed text stays.
         "others": " ".join(value for value in typed if value not in known),
     }
-
-
-def _choose_default(options: LookupOptions) -> list[str]:
-    """Return the default VPC, which is listed first."""
-    return [options[0]["id"]] if options and options[0].get("is_default") else []
 
 
 def list_chosen(request: PageRequest, name: str) -> list[str]:

@@ -120,3 +120,36 @@ def test_ticked_and_typed_subnets_are_those_of_the_delegate(
     form = build_form(project, listed_subnets=["subnet-1", "subnet-2"], subnets="subnet-2, subnet-3")
     browse(admin).post("/delegates/new/", form)
     assert Delegate.objects.get(name="eu").spec["subnets"] == ["subnet-1", "subnet-2", "subnet-3"]
+
+
+def test_a_new_delegate_gets_what_is_there_once_without_a_choice(
+    admin: User, browse: Browse, connector: Connector, sandbox: SandboxProcess
+) -> None:
+    client, seed = browse(admin), sandbox.seed()
+    form = client.get("/delegates/new/").content.decode()
+    assert f'<option value="{connector.pk}" selected>' in form
+    chosen = {"chooses": "1", "vpc": seed["vpc"]}
+    account = read_choices(client, "aws_account_id", connector, **chosen)
+    assert f'name="aws_account_id" value="{seed["account"]}"' in account
+    assert f'name="cluster" value="{seed["cluster"]}"' in read_choices(client, "cluster", connector, **chosen)
+    subnets = read_choices(client, "subnets", connector, **chosen, listed_subnets="subnet-of-another-vpc")
+    assert subnets.count(" checked") == 2
+    assert "checked" in read_choices(client, "security_groups", connector, **chosen)
+    # The setup of a delegate that exists is not filled by itself.
+    assert seed["account"] not in read_choices(client, "aws_account_id", connector).split("<datalist")[0]
+
+
+def test_what_an_earlier_connector_chose_goes_with_it_and_typed_text_stays(
+    admin: User, browse: Browse, connector: Connector, sandbox: SandboxProcess
+) -> None:
+    client, own = browse(admin), sandbox.seed()["account"]
+    for default, expected in (("111122223333", own), ("", "111122223333")):
+        page = read_choices(
+            client,
+            "aws_account_id",
+            connector,
+            chooses="1",
+            aws_account_id="111122223333",
+            default_aws_account_id=default,
+        )
+        assert f'name="aws_account_id" value="{expected}"' in page
