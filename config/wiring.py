@@ -36,9 +36,9 @@ def _register_usages() -> None:
     """Register users and managers of resources, archive guards, previews, and runs of triggers."""
     from catalog.usages import register_service_check, register_usage_finder
     from connectors.usages import register_connector_records
-    from delegates.access.start_checks import register_installation_finder
+    from delegates.installations import register_installation_finder
     from deployments.approvals.plan import register_remaining_preview
-    from deployments.delegate_installs.records import list_installation_connectors
+    from deployments.delegate_installs.records import list_delegate_installations
     from deployments.execution.queries import count_connector_executions, count_open_executions
     from deployments.execution.triggered_runs import TriggeredRunStarter
     from deployments.preview.remaining_steps import preview_remaining_steps
@@ -50,7 +50,7 @@ def _register_usages() -> None:
     from rbac.archive_guards import register_archive_guard
     from web.managed_resources import register_change_proposer, register_management_finder
 
-    register_installation_finder(list_installation_connectors)
+    register_installation_finder(list_delegate_installations)
     register_usage_finder(find_pipelines_using)
     register_service_check(require_deployable_service)
     register_connector_records("execution", count_connector_executions)

@@ -1,6 +1,5 @@
 """Checks of the ECS service of a delegate that does not connect, through a connector of the reader."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -10,6 +9,7 @@ from connectors.specs.aws import parse_aws_spec
 from delegates.access.lookup_requests import read_shared_options
 from delegates.access.service_starts import build_start_subject
 from delegates.install.plan import SpecPlan
+from delegates.installations import list_installations
 from delegates.models import Delegate, LookupRequest
 from delegates.queries.aws_connectors import list_near_connectors
 from rbac.models import User
@@ -17,13 +17,6 @@ from web.http.problems import Problem
 
 NEEDED_ACTIONS: Final = "ecs:DescribeServices, ecs:ListTasks and ecs:DescribeTasks"
 MAX_CONNECTORS: Final = 200
-ConnectorFinder = Callable[[Delegate], list[int]]
-_installation_finders: list[ConnectorFinder] = []
-
-
-def register_installation_finder(find: ConnectorFinder) -> None:
-    """Register what returns the keys of the connectors that installed a delegate."""
-    _installation_finders.append(find)
 
 
 @dataclass(frozen=True)
@@ -116,7 +109,7 @@ def _choose_connector(
     )
     keys = [
         *([int(chosen)] if chosen.isdecimal() else []),
-        *(key for find in _installation_finders for key in find(delegate)),
+        *(installation.connector.pk for installation in list_installations(delegate)),
         *used.order_by("-requested_at").values_list("connector", flat=True)[:1],
     ]
     for key in keys:

@@ -87,6 +87,22 @@ def build_egress_command(plan: SpecPlan) -> str:
     return build_aws_command(plan, *words, "--query", query)
 
 
+def list_removal_commands(plan: SpecPlan, stack: str) -> list[ShellCommand]:
+    """Return the commands that remove a delegate that was deployed with a stack, in their order."""
+    service = ("--cluster", plan.cluster)
+    deleted = build_aws_command(plan, "ecs", "delete-service", *service, "--service", plan.service, "--force")
+    waits = build_aws_command(plan, "ecs", "wait", "services-inactive", *service, "--services", plan.service)
+    named = ("--stack-name", stack)
+    unstacked = build_aws_command(plan, "cloudformation", "delete-stack", *named)
+    ends = build_aws_command(plan, "cloudformation", "wait", "stack-delete-complete", *named)
+    return [
+        ShellCommand("Stop the tasks and delete the ECS service", deleted),
+        ShellCommand("Wait until it is gone", waits),
+        ShellCommand("Delete the stack", unstacked),
+        ShellCommand("Wait until it is gone too", ends),
+    ]
+
+
 def _find(plan: SpecPlan) -> Iterator[ShellCommand]:
     if not plan.request.is_awsvpc:
         return

@@ -18,6 +18,8 @@ from django.views.decorators.http import require_POST, require_safe
 from delegates.connectivity import LATE_AFTER, Connectivity
 from delegates.forms.delegates import DelegateForm
 from delegates.forms.installation import describe_answers
+from delegates.install.commands import list_removal_commands
+from delegates.installations import list_installations
 from delegates.live import DELEGATE_LIST_TOPIC
 from delegates.models import Delegate, DelegateInstance
 from delegates.operations import delegates as operations
@@ -33,7 +35,7 @@ from delegates.queries.history import (
     list_served_connectors,
     read_agent_log,
 )
-from rbac.policy import Principal, can_anywhere, get_permissions, require
+from rbac.policy import Principal, can, can_anywhere, get_permissions, require
 from web.clock import get_database_time
 from web.forms.pages import PageRequest, get_list_topics, get_visible, require_sign_in
 from web.forms.resource_pages import ConfirmPage, DeletePage, EditPage, Notice, Obstacle, ResourcePage
@@ -265,6 +267,7 @@ TABS: Final = (
 )
 EDIT: Final = operations.EDIT
 DELETE: Final = operations.DELETE
+VIEW_PIPELINE: Final = "core_pipeline_view"
 
 
 def _find_delegate(request: PageRequest, pk: int) -> Delegate:
@@ -327,6 +330,7 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
     """Delete a delegate, after naming the connectors that select it by its tags."""
 
     permission = DELETE
+    template_name = "delegates/delete.html"
     text = (
         "Its instances, log and events are deleted too. Stop its agents first: an agent that "
         "still runs registers again as a new delegate."
@@ -341,6 +345,18 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
 
     def get_notice(self) -> Notice | None:
         return None if self.get_obstacle() else super().get_notice()
+
+    def render(self, content: dict[str, Any], status: int, template: str = "") -> HttpResponse:
+        """Render the question with what a deployment by Slipway leaves."""
+        remains = [
+            {
+                "installation": installation,
+                "commands": list_removal_commands(installation.plan, installation.stack),
+                "shows_project": can(self.request.user, VIEW_PIPELINE, installation.project),
+            }
+            for installation in list_installations(self.object)
+        ]
+        return super().render(content | {"remains": remains}, status, template)
 
     def get_obstacle(self) -> Obstacle | None:
         pk = self.object.pk

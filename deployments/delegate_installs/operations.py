@@ -26,7 +26,11 @@ from delegates.operations.installation import INSTALL_PERMISSION, build_spec_req
 from delegates.operations.tokens import reveal_token
 from deployments.delegate_installs import documents
 from deployments.delegate_installs.checks import list_deployment_problems
-from deployments.delegate_installs.records import build_identifier
+from deployments.delegate_installs.records import (
+    build_identifier,
+    build_secret_identifier,
+    build_stack_name,
+)
 from deployments.execution.operations import run_pipeline
 from deployments.models import Execution
 from pipelines.models import Pipeline
@@ -84,11 +88,11 @@ class DelegateDeploymentPlan:
     @property
     def secret(self) -> str:
         """Return the identifier of the secret with the token in the project."""
-        return f"{self.identifier}_token"
+        return build_secret_identifier(self.delegate)
 
     @property
     def stack(self) -> str:
-        return f"slipway-delegate-{self.delegate.name}"
+        return build_stack_name(self.delegate)
 
     @property
     def files(self) -> dict[str, str]:

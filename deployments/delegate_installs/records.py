@@ -1,9 +1,15 @@
-"""Records that the deployments of a delegate leave in projects."""
+"""Records that the deployments of a delegate leave in projects, with what they made in AWS."""
 
-from django.db.models import Q, QuerySet
+from dataclasses import replace
+
+from django.db.models import Q
 
 from catalog.models import Infrastructure
+from delegates.install.plan import SpecPlan
+from delegates.installations import DelegateInstallation
 from delegates.models import Delegate
+from delegates.operations.installation import build_spec_request
+from deployments.delegate_installs.documents import build_deployed_plan
 
 
 def build_identifier(delegate: Delegate) -> str:
@@ -11,14 +17,41 @@ def build_identifier(delegate: Delegate) -> str:
     return f"slipway_delegate_{delegate.pk}"
 
 
-def list_places(delegate: Delegate) -> QuerySet[Infrastructure]:
-    """Return the infrastructures to which Slipway deployed a delegate, the newest first."""
+def build_secret_identifier(delegate: Delegate) -> str:
+    """Return the identifier of the secret with the token in the project."""
+    return f"{build_identifier(delegate)}_token"
+
+
+def build_stack_name(delegate: Delegate) -> str:
+    """Return the name of the stack with roles, secret and log group."""
+    return f"slipway-delegate-{delegate.name}"
+
+
+def list_delegate_installations(delegate: Delegate) -> list[DelegateInstallation]:
+    """Return where Slipway deployed a delegate, the newest first, by its infrastructures."""
     path = delegate.scope.path
     below = Q(environment__scope__path=path) | Q(environment__scope__path__startswith=f"{path}/")
-    rows = Infrastructure.objects.filter(below, environment__identifier=build_identifier(delegate))
-    return rows.select_related("environment__scope", "connector").order_by("-pk")
+    places = Infrastructure.objects.filter(below, environment__identifier=build_identifier(delegate))
+    return [
+        _build_installation(delegate, place)
+        for place in places.select_related("environment__scope", "connector__scope").order_by("-pk")
+    ]
 
 
-def list_installation_connectors(delegate: Delegate) -> list[int]:
-    """Return the keys of the connectors with which Slipway deployed a delegate, the newest first."""
-    return list(list_places(delegate).values_list("connector", flat=True))
+def _build_installation(delegate: Delegate, place: Infrastructure) -> DelegateInstallation:
+    request = build_spec_request(delegate)
+    deployed = build_deployed_plan(replace(request, cluster=place.cluster, region=place.region))
+    parts = ["secret with the token", "execution role"]
+    if not deployed.request.task_role:
+        parts.append("task role")
+    if not request.log_group:
+        parts.append(f"log group {deployed.log_group}")
+    return DelegateInstallation(
+        project=place.environment.scope,
+        connector=place.connector,
+        plan=SpecPlan(deployed.request),
+        stack=build_stack_name(delegate),
+        stack_parts=tuple(parts),
+        identifier=build_identifier(delegate),
+        secret=build_secret_identifier(delegate),
+    )

@@ -1,6 +1,7 @@
 """The plan of a delegate's deployment: what a person confirms, and why Slipway refuses to deploy."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +23,7 @@ from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
 from tests.fixtures.delegates import make_instance, make_token
+from tests.fixtures.people import make_person
 from tests.secret_watch.marker import planted
 from web.http.problems import BadInput
 
@@ -127,6 +129,27 @@ def test_a_delegate_that_cannot_be_deployed_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(BadInput, match=message):
         plan_for(admin, make(admin, project, **answers), project, connector)
+
+
+def test_the_deletion_of_a_deployed_delegate_names_what_stays(
+    admin: User, browse: Callable[[User], Client], project: Scope, connector: Connector
+) -> None:
+    delegate = make(admin, project)
+    address = f"/delegates/{delegate.pk}/delete/"
+    assert "stays in AWS" not in browse(admin).get(address).content.decode()
+    deploy_delegate(actor=admin, plan=plan_for(admin, delegate, project, connector))
+    page = browse(admin).get(address).content.decode()
+    for part in (
+        "aws ecs delete-service --cluster main --service eu-service --force --region us-east-1",
+        "aws cloudformation delete-stack --stack-name slipway-delegate-eu --region us-east-1",
+        "task role, log group /slipway/delegates/eu",
+        f"slipway_delegate_{delegate.pk}_token",
+    ):
+        assert part in page
+    other = make_person("other", "delegate_manager", project)
+    page = browse(other).get(address).content.decode()
+    assert "eu-service" in page
+    assert "deployed through" not in page
 
 
 def test_a_connector_through_the_delegate_itself_is_refused(

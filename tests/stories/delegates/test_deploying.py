@@ -6,7 +6,9 @@ import pytest
 from pytest_django import Settings
 
 from connectors.models import Connector
+from delegates.install.commands import list_removal_commands
 from delegates.install.wizard import WizardAnswers
+from delegates.installations import list_installations
 from delegates.models import Delegate
 from delegates.operations.installation import create_delegate
 from deployments.delegate_installs.operations import deploy_delegate, plan_delegate_deployment
@@ -22,6 +24,7 @@ from tests.fixtures.delegates import make_token
 from tests.fixtures.demo import fill_in_demo
 from tests.fixtures.processes import wait_until
 from tests.secret_watch.marker import planted
+from tests.stories.delegates import aws_commands
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BAD_TAG = "nopull"
@@ -106,6 +109,13 @@ def test_a_deployed_delegate_connects_and_no_record_has_its_token(
     texts = [*lines, *(f"{call.preview} {call.parameters} {call.result}" for call in calls)]
     assert LogChunk.objects.exists()
     assert not any(token in text for text in texts)
+    (installation,) = list_installations(delegate)
+    for command in list_removal_commands(installation.plan, installation.stack):
+        # The tests' reading of the AWS CLI knows no waiters.
+        if not command.command.startswith(("aws ecs wait", "aws cloudformation wait")):
+            aws_commands.run(pretend_aws.url, command.command, {})
+    wait_until(lambda: list_stacks(pretend_aws) == [], "the end of the stack", 60)
+    api.until("deployed", "DISCONNECTED")
 
 
 def test_a_bad_image_is_rolled_back_and_leaves_nothing(
