@@ -150,10 +150,11 @@ class DelegateSetupForm(PageForm):
         widget=forms.CheckboxSelectMultiple,
         required=False,
         initial=DEFAULT_USES,
-        help_text="Its task role gets the permissions for these. Clear all if connectors have credentials.",
+        help_text="A new task role gets the permissions for these. Clear all if connectors have credentials.",
     )
     task_role = build_monospace_field(
-        label="Task role", help_text="Empty for slipway- with the name of the delegate."
+        label="Task role",
+        help_text="One that exists. Empty for a new one, slipway- with the name of the delegate.",
     )
     proxy_host = build_monospace_field(
         label="Proxy", help_text="A host name or IP address, without scheme and port."

@@ -134,10 +134,17 @@ def _list_mirror_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
 
 
 def _list_permission_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
-    """Return the commands for policies of deployments; a task role needs them before the service exists."""
-    if plan.request.task_role and plan.request.uses:
-        return
-    group: CommandGroup = "create" if plan.request.task_role else "permissions"
+    """Return the commands for policies of deployments; a new task role needs them before the service."""
+    request = plan.request
+    is_new = bool(request.task_role) and not request.task_role_exists
+    group: CommandGroup = "create" if is_new else "permissions"
+    if not (request.task_role and request.uses):
+        yield from _list_policy_commands(plan, group)
+    if request.task_role_exists:
+        yield from _list_task_policy_commands(plan, group)
+
+
+def _list_policy_commands(plan: SpecPlan, group: CommandGroup) -> Iterator[ShellCommand]:
     listed = (
         ("Create the policy that deployments need", documents.POLICY_NAME, documents.POLICY_FILE),
         ("Create the policy of further steps", documents.EXTENDED_NAME, documents.EXTENDED_FILE),
@@ -158,8 +165,9 @@ def _list_create_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
         yield ShellCommand(title, build_aws_command(plan, "secretsmanager", "create-secret", *words))
     if plan.needs_execution_role:
         yield from _list_execution_role_commands(plan)
-    if request.task_role:
-        yield from _list_task_role_commands(plan)
+    if request.task_role and not request.task_role_exists:
+        yield _build_role_command(plan, request.task_role, "Create the task role of the delegate")
+        yield from _list_task_policy_commands(plan, "create")
     if plan.log_group:
         yield ShellCommand("Create the log group", build_log_group_command(plan, plan.log_group))
     yield ShellCommand("Register the task definition", _build_register_command(plan))
@@ -183,19 +191,19 @@ def _list_execution_role_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
         )
 
 
-def _list_task_role_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
+def _list_task_policy_commands(plan: SpecPlan, group: CommandGroup) -> Iterator[ShellCommand]:
+    """Return the commands that allow the task role what the delegate is for."""
     role = plan.request.task_role
-    yield _build_role_command(plan, role, "Create the task role of the delegate")
     if plan.request.uses:
         named = ("--role-name", role, "--policy-name", documents.USES_NAME)
         document = ("--policy-document", f"file://{documents.USES_FILE}")
         allowed = build_aws_command(plan, "iam", "put-role-policy", *named, *document)
-        yield ShellCommand("Allow it what the delegate is for", allowed)
+        yield ShellCommand(f"Allow {role} what the delegate is for", allowed, group)
         return
     for name in (documents.POLICY_NAME, documents.EXTENDED_NAME):
         policy = f"arn:{plan.partition}:iam::{plan.aws_account}:policy/{name}"
         words = ("iam", "attach-role-policy", "--role-name", role, "--policy-arn", policy)
-        yield ShellCommand(f"Attach the policy {name}", build_aws_command(plan, *words))
+        yield ShellCommand(f"Attach the policy {name}", build_aws_command(plan, *words), group)
 
 
 def _build_register_command(plan: SpecPlan) -> str:

@@ -76,7 +76,7 @@ def _list_image_warnings(plan: SpecPlan) -> Iterator[str]:
 def _list_placeholder_warnings(plan: SpecPlan) -> Iterator[str]:
     request, holders = plan.request, plan.placeholders
     missing = []
-    if not request.token and request.secret.kind != "EXISTING":
+    if not (request.token or request.hides_token) and request.secret.kind != "EXISTING":
         missing.append((holders.token, "the delegate token"))
     needs_account = plan.needs_execution_role or request.task_role
     if needs_account and not request.aws_account_id:
@@ -163,7 +163,7 @@ def _list_size_warnings(plan: SpecPlan) -> Iterator[str]:
 
 def _list_platform_warnings(plan: SpecPlan) -> Iterator[str]:
     request = plan.request
-    if not request.token:
+    if not (request.token or request.hides_token):
         where = "command" if request.kind == "DOCKER" else "files"
         yield f"Replace {plan.placeholders.token} in the {where} by the delegate token."
     if request.kind == "DOCKER" and request.secret.kind != "PLAINTEXT":

@@ -183,6 +183,8 @@ class SpecRequest:
     log_group: str = ""
     execution_role: str = EXECUTION_ROLE
     task_role: str = ""
+    # Whether the task role exists, so that no command creates or changes it before the service.
+    task_role_exists: bool = False
     # Identifiers of the policies of `aws.policies` that the task role gets; empty for the documented ones.
     uses: tuple[str, ...] = ()
     cpu: int = 0
@@ -197,6 +199,8 @@ class SpecRequest:
     # Whether ECS replaces instances one after the other, each once the next has connected; older images and
     # the documented services do not.
     checks_start: bool = False
+    # Whether the token is left out on purpose: nothing tells to replace its placeholder.
+    hides_token: bool = False
 
     @property
     def is_fargate(self) -> bool:

@@ -127,9 +127,14 @@ class WizardAnswers:
         return self if self.secret_name else replace(self, secret_name=build_secret_name(name))
 
     def with_own_role(self, name: str) -> "WizardAnswers":
-        """Return these answers with a name for the task role that the uses of a delegate need."""
-        needs_name = self.spec_kind == "ECS" and self.uses and not self.task_role
-        return replace(self, task_role=build_role_name(name)) if needs_name else self
+        """Return these answers with a name for the task role that the uses of a delegate need.
+
+        Without a use there is no task role, except one that exists.
+        """
+        own = build_role_name(name)
+        if self.spec_kind != "ECS" or self.task_role not in ("", own):
+            return self
+        return replace(self, task_role=own if self.uses else "")
 
     @property
     def kind(self) -> str:
@@ -161,6 +166,7 @@ class WizardAnswers:
             log_group=self.log_group,
             execution_role=self.execution_role or request.execution_role,
             task_role=self.task_role,
+            task_role_exists=self.task_role not in ("", build_role_name(name)),
             uses=self.uses,
             network=self._build_network,
             secret=self._build_secret,

@@ -147,7 +147,7 @@ def get_installation(
     if token is None or not token.is_usable:
         return render_spec(request), "Its token is revoked, expired or deleted: choose another token."
     if not shows_token:
-        return render_spec(request), _describe_hidden_token(request, token)
+        return render_spec(replace(request, hides_token=True)), _describe_hidden_token(request, token)
     return write_task_spec(actor=actor, scope=delegate.scope, token=token, request=request), ""
 
 

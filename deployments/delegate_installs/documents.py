@@ -7,9 +7,7 @@ from typing import Any, Final
 
 from delegates.install.documents import (
     EXECUTION_POLICY,
-    build_deploy_policy,
     build_deployment_configuration,
-    build_extended_policy,
     build_service_definition,
     build_task_definition,
     build_trust_policy,
@@ -37,12 +35,17 @@ def refer_to_stack(output: str) -> str:
 def build_deployed_plan(request: SpecRequest) -> SpecPlan:
     """Return the plan of a request whose secret, roles and log group are those of the stack.
 
-    A task role with the name that the commands would give it is left out: the stack makes one.
+    A task role with the name that the commands would give it is left out: the stack creates it.
     """
     secret = TokenSecret("EXISTING", refer_to_stack("TokenSecretArn"))
     log_group = request.log_group or f"/slipway/delegates/{request.name}"
     task_role = "" if SpecPlan(request).has_own_role else request.task_role
     return SpecPlan(replace(request, token="", secret=secret, log_group=log_group, task_role=task_role))
+
+
+def creates_task_role(plan: SpecPlan) -> bool:
+    """Return whether the stack has a task role: for the uses of a delegate without an existing role."""
+    return bool(plan.request.uses) and not plan.request.task_role
 
 
 def build_template(plan: SpecPlan, *, creates_log_group: bool) -> Document:
@@ -65,8 +68,8 @@ def build_template(plan: SpecPlan, *, creates_log_group: bool) -> Document:
     if creates_log_group:
         group = {"LogGroupName": plan.log_group, "RetentionInDays": LOG_DAYS}
         resources["LogGroup"] = {"Type": "AWS::Logs::LogGroup", "Properties": group}
-    if not plan.request.task_role:
-        resources["TaskRole"] = _build_role(_build_task_policies(plan))
+    if creates_task_role(plan):
+        resources["TaskRole"] = _build_role({"Uses": build_uses_policy(plan)})
         outputs["TaskRoleArn"] = {"Value": {"Fn::GetAtt": ["TaskRole", "Arn"]}}
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
@@ -75,13 +78,6 @@ def build_template(plan: SpecPlan, *, creates_log_group: bool) -> Document:
         "Resources": resources,
         "Outputs": outputs,
     }
-
-
-def _build_task_policies(plan: SpecPlan) -> dict[str, Document]:
-    """Return the policies for the uses of a delegate; all of them if it names none."""
-    if plan.request.uses:
-        return {"Uses": build_uses_policy(plan)}
-    return {"Deploy": build_deploy_policy(), "Extended": build_extended_policy()}
 
 
 def _build_role(policies: Mapping[str, Document], managed: list[str] | None = None) -> Document:
@@ -111,7 +107,7 @@ def build_deployed_task_definition(plan: SpecPlan) -> Document:
     """Return the task definition with the roles of the stack."""
     definition = build_task_definition(plan)
     definition["executionRoleArn"] = refer_to_stack("ExecutionRoleArn")
-    if not plan.request.task_role:
+    if creates_task_role(plan):
         definition["taskRoleArn"] = refer_to_stack("TaskRoleArn")
     return definition
 

@@ -95,6 +95,10 @@ class DelegateDeploymentPlan:
         return build_stack_name(self.delegate)
 
     @property
+    def creates_task_role(self) -> bool:
+        return documents.creates_task_role(self.spec)
+
+    @property
     def files(self) -> dict[str, str]:
         """Return the documents by title; the token is in none of them."""
         return {

@@ -9,7 +9,7 @@ from delegates.install.plan import SpecPlan
 from delegates.installations import DelegateInstallation
 from delegates.models import Delegate
 from delegates.operations.installation import build_spec_request
-from deployments.delegate_installs.documents import build_deployed_plan
+from deployments.delegate_installs.documents import build_deployed_plan, creates_task_role
 
 
 def build_identifier(delegate: Delegate) -> str:
@@ -42,7 +42,7 @@ def _build_installation(delegate: Delegate, place: Infrastructure) -> DelegateIn
     request = build_spec_request(delegate)
     deployed = build_deployed_plan(replace(request, cluster=place.cluster, region=place.region))
     parts = ["secret with the token", "execution role"]
-    if not deployed.request.task_role:
+    if creates_task_role(deployed):
         parts.append("task role")
     if not request.log_group:
         parts.append(f"log group {deployed.log_group}")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,6 +38,21 @@ def test_a_task_role_is_allowed_what_its_delegate_is_for() -> None:
 def test_without_a_use_there_is_no_task_role() -> None:
     assert "taskRoleArn" not in write().task_definition
     assert WizardAnswers(target="DOCKER", uses=("ecs",)).with_own_role("eu").task_role == ""
+
+
+def test_a_task_role_that_exists_is_not_created_and_its_permissions_are_offered_apart() -> None:
+    for uses, change in ((("ecs",), "put-role-policy"), ((), "attach-role-policy")):
+        spec = write(task_role="ours", uses=uses)
+        assert spec.task_definition["taskRoleArn"].endswith(":role/ours")
+        assert not any("--role-name ours" in command.command for command in spec.list_commands("create"))
+        offered = [command.command for command in spec.list_commands("permissions")]
+        assert any(f"{change} --role-name ours" in command for command in offered)
+
+
+def test_the_own_role_goes_with_the_last_use() -> None:
+    answers = WizardAnswers(uses=("ecs",)).with_own_role("eu")
+    assert replace(answers, uses=()).with_own_role("eu").task_role == ""
+    assert replace(answers, uses=(), task_role="ours").with_own_role("eu").task_role == "ours"
 
 
 def test_a_use_that_nobody_knows_is_refused() -> None:

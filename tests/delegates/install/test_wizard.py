@@ -95,6 +95,7 @@ def test_the_token_is_shown_once_and_again_on_request(project: Scope, admin: Use
     page = read_text(client.get(f"/delegates/{delegate.pk}/install/"))
     assert delegate.token.value not in page
     assert "Secrets Manager secret slipway/delegates/eu" in page
+    assert "Replace PUT_YOUR_DELEGATE_TOKEN" not in page
     archive = client.get(f"/delegates/{delegate.pk}/install/download/").content
     assert read_zip(archive, "delegate-token.txt") == "PUT_YOUR_DELEGATE_TOKEN"
     assert AuditEntry.objects.filter(action="delegatetoken.reveal").count() == 1

@@ -12,7 +12,7 @@ from django.utils import timezone
 from connectors.models import Connector, Secret
 from delegates.install.wizard import WizardAnswers
 from delegates.models import Delegate
-from delegates.operations.installation import create_delegate
+from delegates.operations.installation import create_delegate, get_installation
 from deployments.delegate_installs.operations import (
     DelegateDeploymentPlan,
     deploy_delegate,
@@ -36,6 +36,7 @@ ANSWERS: dict[str, Any] = {
     "subnets": ("subnet-1", "subnet-2"),
     "security_groups": ("sg-1",),
     "secret_kind": "CREATE",
+    "uses": ("ecs",),
 }
 
 
@@ -114,6 +115,19 @@ def test_the_task_role_allows_the_uses_of_the_delegate(
     assert "ecs:UpdateService" in statement["Action"]
     task = json.loads(plan.files["Task definition"])
     assert task["taskRoleArn"] == "<+steps.stack.output.TaskRoleArn>"
+
+
+def test_without_a_use_neither_stack_nor_commands_have_a_task_role(
+    admin: User, browse: Callable[[User], Client], project: Scope, connector: Connector
+) -> None:
+    delegate = make(admin, project, uses=())
+    plan = plan_for(admin, delegate, project, connector)
+    assert sorted(plan.template["Resources"]) == ["ExecutionRole", "LogGroup", "TokenSecret"]
+    assert "taskRoleArn" not in json.loads(plan.files["Task definition"])
+    page = browse(admin).get(f"/delegates/{delegate.pk}/deploy/").content.decode()
+    assert "No task role, because the delegate has no uses" in page
+    spec, _ = get_installation(actor=admin, delegate=delegate)
+    assert "taskRoleArn" not in spec.task_definition
 
 
 @pytest.mark.parametrize(
