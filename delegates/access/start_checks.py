@@ -1,5 +1,6 @@
 """Checks of the ECS service of a delegate that does not connect, through a connector of the reader."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -9,7 +10,6 @@ from connectors.specs.aws import parse_aws_spec
 from delegates.access.lookup_requests import read_shared_options
 from delegates.access.service_starts import build_start_subject
 from delegates.install.plan import SpecPlan
-from delegates.installations import list_installations
 from delegates.models import Delegate, LookupRequest
 from delegates.queries.aws_connectors import list_near_connectors
 from rbac.models import User
@@ -76,14 +76,27 @@ class StartCheck:
         return (self.lookup.report if self.lookup else None) or {}
 
 
-def check_start(*, actor: User, delegate: Delegate, plan: SpecPlan, chosen: str = "") -> StartCheck:
-    """Read why the tasks of a delegate do not run; `chosen` is the key of a connector.
+def check_start(
+    *, actor: User, delegate: Delegate, plan: SpecPlan, chosen: str = "", installed_by: Sequence[int] = ()
+) -> StartCheck:
+    """Read why the tasks of a delegate do not run.
 
-    All readers share an answer of the last minute. Never raises for a connector that cannot read.
+    `chosen` is the key of a connector, `installed_by` has those that deployed the delegate. All readers
+    share an answer of the last minute. Never raises for a connector that cannot read.
     """
     connectors = list(list_near_connectors(actor, delegate.scope)[:MAX_CONNECTORS])
     subject = build_start_subject(plan.cluster, plan.service, plan.family)
-    connector = _choose_connector(delegate, connectors, chosen, plan.region, subject)
+    by_key = {connector.pk: connector for connector in connectors}
+    used = LookupRequest.objects.filter(
+        connector__in=by_key, kind=LookupRequest.Kind.STARTS, region=plan.region, subject=subject
+    )
+    preferred = [
+        *([int(chosen)] if chosen.isdecimal() else []),
+        *installed_by,
+        *used.order_by("-requested_at").values_list("connector", flat=True)[:1],
+    ]
+    connector = next((by_key[key] for key in preferred if key in by_key), None)
+    connector = connector or _find_only_connector(connectors, delegate.aws_account)
     if connector is None:
         return StartCheck(plan, connectors)
     try:
@@ -99,23 +112,9 @@ def check_start(*, actor: User, delegate: Delegate, plan: SpecPlan, chosen: str 
     return StartCheck(plan, connectors, connector, lookup)
 
 
-def _choose_connector(
-    delegate: Delegate, connectors: list[Connector], chosen: str, region: str, subject: str
-) -> Connector | None:
-    """Return the chosen connector, that of the installation, the last one used, or the only one."""
-    by_key = {connector.pk: connector for connector in connectors}
-    used = LookupRequest.objects.filter(
-        connector__in=by_key, kind=LookupRequest.Kind.STARTS, region=region, subject=subject
-    )
-    keys = [
-        *([int(chosen)] if chosen.isdecimal() else []),
-        *(installation.connector.pk for installation in list_installations(delegate)),
-        *used.order_by("-requested_at").values_list("connector", flat=True)[:1],
-    ]
-    for key in keys:
-        if key in by_key:
-            return by_key[key]
-    possible = [connector for connector in connectors if _may_be_of(connector, delegate.aws_account)]
+def _find_only_connector(connectors: list[Connector], account: str) -> Connector | None:
+    """Return the connector that alone may be to an account."""
+    possible = [connector for connector in connectors if _may_be_of(connector, account)]
     return possible[0] if len(possible) == 1 else None
 
 

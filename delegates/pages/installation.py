@@ -1,6 +1,6 @@
 """Pages of the install wizard: questions, files and commands, download, waiting."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from django.conf import settings
@@ -19,6 +19,7 @@ from delegates.install.generator import build_spec_zip
 from delegates.install.plan import SpecPlan
 from delegates.install.troubleshooting import list_likely_causes
 from delegates.install.wizard import OWN_USE_NOTE, SIZES, SIZING_NOTE, WizardAnswers
+from delegates.installations import list_installations
 from delegates.models import Delegate
 from delegates.operations.installation import (
     build_spec_request,
@@ -224,10 +225,19 @@ def show_connect_progress(request: PageRequest, pk: int) -> HttpResponse:
 def _build_progress(request: PageRequest, delegate: Delegate) -> dict[str, Any]:
     progress = get_connect_progress(delegate, timezone.now())
     refusals, spec = [event.text for event in progress.refusals], build_spec_request(delegate)
+    installations = list_installations(delegate) if progress.is_late else []
+    # The log group of a stack is not that of the commands.
+    spec = replace(spec, log_group=installations[0].plan.log_group) if installations else spec
     start = None
     if progress.needs_start_check and delegate.spec and spec.kind == "ECS":
         chosen = request.GET.get("connector", "")
-        start = check_start(actor=request.user, delegate=delegate, plan=SpecPlan(spec), chosen=chosen)
+        start = check_start(
+            actor=request.user,
+            delegate=delegate,
+            plan=SpecPlan(spec),
+            installed_by=[installation.connector.pk for installation in installations],
+            chosen=chosen,
+        )
     causes = list_likely_causes(
         spec,
         refusals=refusals,

@@ -6,9 +6,11 @@ import { showTimes } from "./timestamps.js";
 const place = find("[data-waiting-url]");
 const shown = () => find("[data-waiting]", place);
 let timer = 0;
+// The connector that was chosen on this page, as a query.
+let query = "";
 
-// Fetches the progress again, by a query such as a chosen connector, and returns whether that worked.
-async function refresh(query = "") {
+// Fetches the progress again, and returns whether that worked.
+async function refresh() {
   const response = await fetch(place.dataset.waitingUrl + query, { credentials: "same-origin" }).catch(() => null);
   if (!response?.ok || response.redirected) return false;
   const before = shown().outerHTML;
@@ -35,13 +37,14 @@ function markStep(number) {
 function watchClock() {
   clearTimeout(timer);
   const left = Number(shown().dataset.refreshSeconds);
-  if (left > 0) timer = setTimeout(() => refresh(), (left + 1) * 1000);
+  if (left > 0) timer = setTimeout(refresh, (left + 1) * 1000);
 }
 
 place.addEventListener("submit", (event) => {
   if (!event.target.matches(".read-start")) return;
   event.preventDefault();
-  refresh(`?${new URLSearchParams(new FormData(event.target))}`);
+  query = `?${new URLSearchParams(new FormData(event.target))}`;
+  refresh();
 });
 
 place.addEventListener("click", (event) => {

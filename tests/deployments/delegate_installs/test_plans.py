@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from connectors.models import Connector, Secret
 from delegates.install.wizard import WizardAnswers
@@ -143,6 +144,28 @@ def test_a_delegate_that_cannot_be_deployed_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(BadInput, match=message):
         plan_for(admin, make(admin, project, **answers), project, connector)
+
+
+def test_the_page_reads_ecs_through_the_connector_that_deployed_the_delegate(
+    admin: User,
+    browse: Callable[[User], Client],
+    project: Scope,
+    connector: Connector,
+    settings: Settings,
+) -> None:
+    settings.ALLOW_AWS_ENDPOINTS = True
+    own = {"credentials": "Delegate", "delegate_selectors": ["x"], "endpoint_url": "http://127.0.0.1:9999"}
+    connector.spec = {"connect_through": "Delegate", **own}
+    connector.save()
+    Connector.objects.create(scope=project, identifier="another", name="Another", spec=connector.spec)
+    delegate = make(admin, project)
+    address = f"/delegates/{delegate.pk}/install/"
+    Delegate.objects.update(created_at=timezone.now() - timedelta(minutes=2))
+    assert "Choose a connector to the AWS account" in browse(admin).get(address).content.decode()
+    deploy_delegate(actor=admin, plan=plan_for(admin, delegate, project, connector))
+    page = browse(admin).get(address).content.decode()
+    assert "Reading events and stopped tasks of <code>eu-service</code> through AWS." in page
+    assert "aws logs tail /slipway/delegates/eu" in page
 
 
 def test_the_deletion_of_a_deployed_delegate_names_what_stays(
