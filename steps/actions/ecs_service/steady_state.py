@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from aws.apis.ecs_types import EcsService
-from aws.errors import AwsError, Denied, NotFound
 from steps.actions.base import Action, ActionFailed, action
 from steps.actions.confirmations import clear_observation, is_observed_twice
 from steps.actions.context import ServiceObservation, StepContext
@@ -18,13 +16,24 @@ from steps.actions.ecs_service.deployment_health import (
     evaluate_deployment,
     find_deployment,
     get_health_deadline,
-    has_rollback_breaker,
     is_verdict_certain,
     was_rolled_back_by_aws,
 )
 from steps.actions.ecs_service.desired_count import FOREIGN_COUNT
-from steps.actions.ecs_service.diagnosis import Diagnosis, diagnose_deployment
-from steps.actions.ecs_service.snapshots import get_deployment_start, has_existed_before
+from steps.actions.ecs_service.diagnosis import Diagnosis
+from steps.actions.ecs_service.snapshots import has_existed_before
+from steps.actions.ecs_service.task_failures import (
+    EARLIER_FAILURES_KEY,
+    FAILURES_KEY,
+    LIFETIME_KEY,
+    build_failure,
+    build_failure_from_notes,
+    build_own_deployment,
+    diagnose_if_suspicious,
+    fail_after_completed,
+    fail_fast,
+    log_first_diagnosis,
+)
 
 _UNCERTAIN_VERDICTS = (
     HealthVerdict.MAYBE_BACK,
@@ -42,11 +51,6 @@ _COMPLETED_AT_KEY, _FAILED_AT_COMPLETION_KEY, _WATCHED_KEY = (
 )
 # Longest lifetime of a failed task that counts, in seconds.
 LONGEST_TASK_LIFETIME = 300
-_FAILURES_KEY, _EARLIER_FAILURES_KEY, _LIFETIME_KEY = (
-    "failed tasks",
-    "failed before completed",
-    "seconds the last one lived",
-)
 
 
 @action
@@ -71,7 +75,7 @@ class WaitForSteadyState(Action):
 
     def is_done(self, context: StepContext) -> bool:
         name = context.get_output("serviceName")
-        own_deployment = _build_own_deployment(context)
+        own_deployment = build_own_deployment(context)
         observation = context.observe_service(name)
         service = observation.service
         if find_deployment(service, own_deployment.deployment_id) is not None:
@@ -85,13 +89,13 @@ class WaitForSteadyState(Action):
             and not self._is_watched(context, service)
         ):
             return self._succeed(context, name)
-        diagnosis = _diagnose_if_suspicious(context, service, own_deployment, self.fail_fast)
+        diagnosis = diagnose_if_suspicious(context, service, own_deployment, self.fail_fast)
         if verdict is HealthVerdict.COMPLETED and service is not None:
             return self._is_stable(context, observation) and self._succeed(context, name)
         context.progress.pop(_COMPLETED_AT_KEY, None)
         _fail_on_verdict(context, verdict, observation, own_deployment, diagnosis)
         if service is not None and diagnosis is not None:
-            _fail_fast(context, service, own_deployment, diagnosis, self.fail_fast)
+            fail_fast(context, service, own_deployment, diagnosis, self.fail_fast)
         minutes = self.fail_fast.minutesWithoutHealthyTask
         if service is not None and verdict is HealthVerdict.GOING:
             enforce_health_deadline(context, service, own_deployment.deployment_id, minutes)
@@ -113,12 +117,12 @@ class WaitForSteadyState(Action):
     def _is_stable(self, context: StepContext, observation: ServiceObservation) -> bool:
         """Return whether the service stayed completed for long enough; a failed task restarts the time."""
         _log_stability_window(context, observation.name)
-        progress, failures = context.progress, context.progress.get(_FAILURES_KEY, 0)
-        progress.setdefault(_EARLIER_FAILURES_KEY, failures)
-        _fail_after_completed(context, self.fail_fast)
+        progress, failures = context.progress, context.progress.get(FAILURES_KEY, 0)
+        progress.setdefault(EARLIER_FAILURES_KEY, failures)
+        fail_after_completed(context, self.fail_fast)
         if _COMPLETED_AT_KEY not in progress or failures > progress[_FAILED_AT_COMPLETION_KEY]:
             # The lifetime of a task that failed since then is the time to watch.
-            lived = progress.get(_LIFETIME_KEY, 0) if failures > progress[_EARLIER_FAILURES_KEY] else 0
+            lived = progress.get(LIFETIME_KEY, 0) if failures > progress[EARLIER_FAILURES_KEY] else 0
             seconds = self.fail_fast.stableSeconds + min(lived, LONGEST_TASK_LIFETIME)
             began = observation.read_started_at.isoformat()
             progress.update(
@@ -136,17 +140,17 @@ class WaitForSteadyState(Action):
     def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
         progress, name = context.progress, context.get_output("serviceName")
         if "first failure" in progress and _COMPLETED_AT_KEY not in progress:
-            return _build_failure_from_notes(progress["first failure"], "TIMED_OUT")
-        own_deployment = _build_own_deployment(context)
+            return build_failure_from_notes(progress["first failure"], "TIMED_OUT")
+        own_deployment = build_own_deployment(context)
         service = context.observe_service(name).service
-        is_calm = progress.get(_FAILURES_KEY, 0) == progress.get(_EARLIER_FAILURES_KEY, 0)
+        is_calm = progress.get(FAILURES_KEY, 0) == progress.get(EARLIER_FAILURES_KEY, 0)
         if evaluate_deployment(service, own_deployment) is HealthVerdict.COMPLETED and is_calm:
             context.log("The step timeout has passed, so the service is no longer watched")
             return self._succeed(context, name)
         if service is not None:
-            _log_first_diagnosis(context, service, own_deployment, self.fail_fast)
+            log_first_diagnosis(context, service, own_deployment, self.fail_fast)
         failure = progress.get("first failure")
-        return _build_failure_from_notes(failure, "TIMED_OUT") if failure else False
+        return build_failure_from_notes(failure, "TIMED_OUT") if failure else False
 
     def log_success(self, context: StepContext, name: str) -> None:
         """Log the last lines of the step."""
@@ -160,35 +164,6 @@ def _log_stability_window(context: StepContext, name: str) -> None:
     if not context.progress.get("settling"):
         context.progress["settling"] = True
         context.log(f"Waiting for Service {name} to reach steady state")
-
-
-def _note_deregistered_revision(context: StepContext) -> None:
-    """Add a note about a deregistered revision; the read happens only after task failures."""
-    arn = context.get_output("taskDefinitionArn")
-    try:
-        is_active = context.ecs.describe_task_definition(arn).is_active
-    except (Denied, NotFound):
-        return
-    if not is_active:
-        context.add_note(
-            f"Task definition {arn} was deregistered outside Slipway during this deployment. Running tasks "
-            f"continue; a later deployment or rollback registers it again."
-        )
-
-
-def _build_own_deployment(context: StepContext) -> OwnDeployment:
-    before = context.load_for_rollback("service before") or {}
-    deployment_id = context.get_output("deploymentId")
-    return OwnDeployment(
-        deployment_id=deployment_id,
-        task_definition=context.get_output("taskDefinitionArn"),
-        primary_before=before.get("primary", ""),
-        was_observed=bool(context.progress.get("seen")),
-        desired_count=context.get_output("desiredCount"),
-        started_at=get_deployment_start(context, deployment_id),
-        service_created=context.load_for_rollback(f"created {deployment_id}") or "",
-        known_events=frozenset(before.get("newest_events", ())),
-    )
 
 
 def _has_health_check(context: StepContext, service: EcsService) -> bool:
@@ -221,60 +196,6 @@ def _log_progress(context: StepContext, service: EcsService, own_deployment: Own
         context.log(f"Waiting for Service {service.name} to reach steady state")
 
 
-def _diagnose_if_suspicious(
-    context: StepContext, service: EcsService | None, own_deployment: OwnDeployment, settings: FailFast
-) -> Diagnosis | None:
-    """Read stopped tasks only at a sign of failure: the quota of AWS is shared."""
-    if service is None or not _is_suspicious(context, service, own_deployment):
-        return None
-    return _log_first_diagnosis(context, service, own_deployment, settings)
-
-
-def _log_first_diagnosis(
-    context: StepContext, service: EcsService, own_deployment: OwnDeployment, settings: FailFast
-) -> Diagnosis | None:
-    """Log the first failure, or AWS's refusal to list the tasks, once."""
-    try:
-        diagnosis = diagnose_deployment(
-            context, service, own_deployment.deployment_id, enough=settings.failedTasks
-        )
-    except AwsError as error:
-        if not context.progress.get("diagnosis refused"):
-            context.progress["diagnosis refused"] = True
-            context.log(f"The stopped reason of tasks is not available: {error.display_message}", "warning")
-        return None
-    if diagnosis is None:
-        return None
-    context.progress.update({_FAILURES_KEY: diagnosis.failures, _LIFETIME_KEY: round(diagnosis.lived)})
-    if not context.progress.get("diagnosed"):
-        context.progress["diagnosed"] = True
-        _note_deregistered_revision(context)
-        for line in diagnosis.lines:
-            context.log(line, "error" if line else "info")
-    return diagnosis
-
-
-def _is_suspicious(context: StepContext, service: EcsService, own_deployment: OwnDeployment) -> bool:
-    deployment = find_deployment(service, own_deployment.deployment_id)
-    known_ids = set((context.load_for_rollback("service before") or {}).get("newest_events", []))
-    suspicious = sum(
-        1 for event in service.events if event.id not in known_ids and _is_suspicious_event(event.message)
-    )
-    starts = sum(
-        1 for event in service.events if event.id not in known_ids and "has started" in event.message
-    )
-    failed = deployment.failed if deployment else 0
-    evidence = [suspicious, failed, starts]
-    if context.progress.get("evidence") == evidence:
-        return False
-    context.progress["evidence"] = evidence
-    return bool(suspicious or failed or starts > 1 or deployment is None)
-
-
-def _is_suspicious_event(message: str) -> bool:
-    return any(word in message for word in ("unable to", "unhealthy", "failed", "rolling back"))
-
-
 def _fail_on_verdict(
     context: StepContext,
     verdict: HealthVerdict,
@@ -283,11 +204,11 @@ def _fail_on_verdict(
     diagnosis: Diagnosis | None,
 ) -> None:
     if verdict is HealthVerdict.FAILED:
-        raise _build_failure(
+        raise build_failure(
             "FAILED", "AWS marked this deployment as failed: its tasks failed to start.", diagnosis, context
         )
     if verdict is HealthVerdict.ROLLED_BACK_BY_AWS:
-        raise _build_failure(
+        raise build_failure(
             "ROLLED_BACK_BY_AWS", "The circuit breaker of the service rolled it back.", diagnosis, context
         )
     for uncertain in _UNCERTAIN_VERDICTS:
@@ -300,7 +221,7 @@ def _fail_on_verdict(
             and _is_conclusive_read(context, verdict, own_deployment, observation)
         ):
             outcome, text = _describe_outcome(verdict, observation, own_deployment)
-            raise _build_failure(outcome, text, diagnosis, context)
+            raise build_failure(outcome, text, diagnosis, context)
 
 
 def _describe_outcome(
@@ -348,57 +269,3 @@ def _is_conclusive_read(
         return True
     first = context.progress.setdefault("missing since", observation.read_started_at.timestamp())
     return bool(observation.read_started_at.timestamp() - first >= 60)
-
-
-def _fail_after_completed(context: StepContext, settings: FailFast) -> None:
-    """Fail after too many failed tasks since ECS reported completion."""
-    failed = context.progress.get(_FAILURES_KEY, 0) - context.progress[_EARLIER_FAILURES_KEY]
-    if 0 < settings.failedTasks <= failed:
-        sentence = f"{_format_task_count(failed)} of this deployment failed after ECS reported it completed."
-        raise _build_failure_from_notes(context.progress["first failure"], "FAILED", sentence)
-
-
-def _fail_fast(
-    context: StepContext,
-    service: EcsService,
-    own_deployment: OwnDeployment,
-    diagnosis: Diagnosis,
-    settings: FailFast,
-) -> None:
-    """Fail on a fatal reason, or after too many failed tasks with none ever healthy (P03)."""
-    if diagnosis.fatal and settings.onFatalReason:
-        raise diagnosis.failure("FAILED")
-    if _EARLIER_FAILURES_KEY in context.progress:
-        _fail_after_completed(context, settings)
-        return
-    if not settings.failedTasks or diagnosis.failures < settings.failedTasks or diagnosis.any_healthy:
-        return
-    if has_rollback_breaker(service) and own_deployment.primary_before:
-        return  # AWS itself is about to roll back; two rollbacks at once would fight.
-    raise diagnosis.failure(
-        "FAILED", f"{_format_task_count(diagnosis.failures)} of this deployment failed, none became healthy. "
-    )
-
-
-def _format_task_count(count: int) -> str:
-    return "1 task" if count == 1 else f"{count} tasks"
-
-
-def _build_failure(
-    outcome: str, sentence: str, diagnosis: Diagnosis | None, context: StepContext
-) -> ActionFailed:
-    notes = diagnosis.as_notes() if diagnosis else context.progress.get("first failure")
-    if notes is None:
-        return ActionFailed(outcome, sentence, outcome=outcome)
-    return _build_failure_from_notes(notes, outcome, sentence)
-
-
-def _build_failure_from_notes(notes: Mapping[str, Any], outcome: str, sentence: str = "") -> ActionFailed:
-    return ActionFailed(
-        notes.get("code", outcome),
-        f"{sentence} {notes.get('message', '')}".strip(),
-        outcome=outcome,
-        container=notes.get("container", ""),
-        exit_code=notes.get("exit_code"),
-        last_output=notes.get("last_output", ()),
-    )
