@@ -159,11 +159,13 @@ EXTENSION_POLICIES = (
     IamPolicy(
         "deployments",
         "ECS service deployments",
-        "Detects deployments that AWS stopped or rolled back.",
+        "Detects deployments that AWS stopped or rolled back. Follows and stops deployments that ECS runs "
+        "itself.",
         {
             "ecs:ListServiceDeployments": "Lists the deployments of a service.",
-            "ecs:DescribeServiceDeployments": "Reads the result of a deployment.",
+            "ecs:DescribeServiceDeployments": "Reads stage, traffic and result of a deployment.",
             "ecs:DescribeServiceRevisions": "Reads the revisions that a deployment replaces.",
+            "ecs:StopServiceDeployment": "Rolls back a deployment that is under way.",
         },
     ),
     IamPolicy(

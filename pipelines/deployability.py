@@ -19,6 +19,8 @@ from rbac.policy import Principal, can
 from web.http.problems import BadInput
 
 BLUE_GREEN_STEP = "EcsBlueGreenCreateService"
+# Steps that cannot follow a deployment whose traffic ECS shifts itself.
+CLASSIC_STEPS = frozenset({"EcsRollingDeploy", "EcsCanaryDeploy", BLUE_GREEN_STEP})
 # Text of every pipeline with the blue/green step or strategy.
 _BLUE_GREEN_MARKER = "BlueGreen"
 
@@ -75,16 +77,27 @@ def _list_targets(pipeline: Pipeline) -> list[StageTarget]:
 
 def _list_target_faults(target: StageTarget, reader: Principal) -> Iterator[str]:
     rows = target.overrides.list_rows([SERVICE_DEFINITION])
+    types = {step.type for step in target.spec.steps}
     return _list_faults(
-        rows, get_file_scope(target.overrides), reader, is_blue_green=_is_blue_green(target.spec)
+        rows,
+        get_file_scope(target.overrides),
+        reader,
+        is_blue_green=_is_blue_green(target.spec),
+        is_classic=bool(types & CLASSIC_STEPS),
     )
 
 
 def _list_faults(
-    rows: Sequence[ManifestRow], scope: Scope, reader: Principal, *, is_blue_green: bool = False
+    rows: Sequence[ManifestRow],
+    scope: Scope,
+    reader: Principal,
+    *,
+    is_blue_green: bool = False,
+    is_classic: bool = False,
 ) -> Iterator[str]:
     for manifest in merge_visible_manifests(SERVICE_DEFINITION, rows, scope, reader):
-        yield from map(str, check_deployable(manifest.document, is_blue_green=is_blue_green))
+        problems = check_deployable(manifest.document, is_blue_green=is_blue_green, is_classic=is_classic)
+        yield from map(str, problems)
 
 
 def _is_blue_green(stage: StageSpec) -> bool:

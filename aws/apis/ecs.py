@@ -181,6 +181,16 @@ class EcsClient:
             ServiceDeployment.from_aws(deployment) for deployment in response.get("serviceDeployments", ())
         ]
 
+    def describe_service_deployment(self, arn: str) -> ServiceDeployment | None:
+        """Return a service deployment with its stage, hooks and traffic; None if ECS does not know it."""
+        response = self._call("DescribeServiceDeployments", {"serviceDeploymentArns": [arn]})
+        found = [ServiceDeployment.from_aws(raw) for raw in response.get("serviceDeployments", ())]
+        return found[0] if found else None
+
+    def stop_service_deployment(self, arn: str) -> None:
+        """Stop a service deployment: ECS rolls it back."""
+        self._call("StopServiceDeployment", {"serviceDeploymentArn": arn, "stopType": "ROLLBACK"})
+
     def describe_service_revisions(self, arns: Sequence[str]) -> list[ServiceRevision]:
         """Return the revisions that service deployments target; they name the task definition."""
         revisions: list[ServiceRevision] = []

@@ -235,8 +235,58 @@ class RunTaskResult:
 
 
 @dataclass(frozen=True)
+class LifecycleHook:
+    """A hook of a service deployment, a PAUSE or a Lambda function; unknown statuses are allowed."""
+
+    id: str
+    kind: str
+    target: str
+    status: str
+    expires_at: datetime | None
+    timeout_action: str
+
+    @classmethod
+    def from_aws(cls, raw: Json) -> Self:
+        return cls(
+            id=raw.get("hookId") or "",
+            kind=raw.get("targetType") or "",
+            target=raw.get("targetArn") or "",
+            status=raw.get("status") or "",
+            expires_at=parse_timestamp(raw.get("expiresAt")),
+            timeout_action=raw.get("timeoutAction") or "",
+        )
+
+
+@dataclass(frozen=True)
+class RevisionShare:
+    """Tasks and traffic of one revision in a service deployment; weights are percentages, None if unset."""
+
+    arn: str
+    requested: int
+    running: int
+    pending: int
+    production_weight: float | None
+    test_weight: float | None
+
+    @classmethod
+    def from_aws(cls, raw: Json) -> Self:
+        return cls(
+            arn=raw.get("arn") or "",
+            requested=raw.get("requestedTaskCount") or 0,
+            running=raw.get("runningTaskCount") or 0,
+            pending=raw.get("pendingTaskCount") or 0,
+            production_weight=raw.get("requestedProductionTrafficWeight"),
+            test_weight=raw.get("requestedTestTrafficWeight"),
+        )
+
+
+@dataclass(frozen=True)
 class ServiceDeployment:
-    """Deployment as recorded by ECS (ListServiceDeployments); unknown statuses are allowed."""
+    """Deployment as recorded by ECS; unknown statuses and stages are allowed.
+
+    ListServiceDeployments fills the first fields, DescribeServiceDeployments all of them. `failed_tasks`
+    counts only where the service has a circuit breaker.
+    """
 
     arn: str
     status: str
@@ -244,16 +294,31 @@ class ServiceDeployment:
     target_revision: str
     created_at: datetime | None
     finished_at: datetime | None
+    stage: str
+    hooks: tuple[LifecycleHook, ...]
+    target: RevisionShare
+    strategy: str
+    rollback_reason: str
+    triggered_alarms: tuple[str, ...]
+    failed_tasks: int
 
     @classmethod
     def from_aws(cls, raw: Json) -> Self:
+        target = RevisionShare.from_aws(raw.get("targetServiceRevision") or {})
         return cls(
             arn=raw.get("serviceDeploymentArn", ""),
             status=raw.get("status", ""),
             status_reason=raw.get("statusReason") or "",
-            target_revision=raw.get("targetServiceRevisionArn", ""),
+            target_revision=raw.get("targetServiceRevisionArn") or target.arn,
             created_at=parse_timestamp(raw.get("createdAt")),
             finished_at=parse_timestamp(raw.get("finishedAt")),
+            stage=raw.get("lifecycleStage") or "",
+            hooks=tuple(LifecycleHook.from_aws(item) for item in raw.get("lifecycleHookDetails") or ()),
+            target=target,
+            strategy=(raw.get("deploymentConfiguration") or {}).get("strategy") or "",
+            rollback_reason=(raw.get("rollback") or {}).get("reason") or "",
+            triggered_alarms=tuple((raw.get("alarms") or {}).get("triggeredAlarmNames") or ()),
+            failed_tasks=(raw.get("deploymentCircuitBreaker") or {}).get("failureCount") or 0,
         )
 
 

@@ -18,9 +18,8 @@ TARGET_GROUP_KEY = "targetGroupArn"
 
 
 def list_strategy_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProblem]:
-    """Yield the settings that prevent ECS from replacing tasks one by one, which every strategy needs."""
+    """Yield the settings that no step can deploy."""
     controller = _get_mapping(definition, "deploymentController").get("type", "ECS")
-    strategy = _get_mapping(definition, "deploymentConfiguration").get("strategy", "ROLLING")
     scheduling = definition.get("schedulingStrategy", "REPLICA")
     if _is_unsupported_choice(controller, "ECS"):
         message = (
@@ -28,15 +27,26 @@ def list_strategy_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProbl
             "deploymentController, or deploy this ECS service with that controller"
         )
         yield ShapeProblem(("deploymentController", "type"), message)
-    if _is_unsupported_choice(strategy, "ROLLING"):
-        message = (
-            f"{strategy} is an AWS-managed strategy. Slipway needs "
-            "deploymentConfiguration.strategy ROLLING, or none, also for its own canary and blue/green"
-        )
-        yield ShapeProblem(("deploymentConfiguration", "strategy"), message)
     if _is_unsupported_choice(scheduling, "REPLICA"):
         message = f"{scheduling} has no desired count. Use schedulingStrategy REPLICA"
         yield ShapeProblem(("schedulingStrategy",), message)
+
+
+def list_native_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProblem]:
+    """Yield the strategy that ECS runs itself, which only the step EcsNativeDeploy follows."""
+    strategy = get_native_strategy(definition)
+    if strategy:
+        message = (
+            f"ECS runs {strategy} deployments itself. Deploy this service with the step EcsNativeDeploy, or "
+            "set deploymentConfiguration.strategy to ROLLING for the other steps"
+        )
+        yield ShapeProblem(("deploymentConfiguration", "strategy"), message)
+
+
+def get_native_strategy(definition: Mapping[str, Any]) -> str:
+    """Return the strategy by which ECS itself shifts the traffic, "" for others and for expressions."""
+    strategy = _get_mapping(definition, "deploymentConfiguration").get("strategy", "ROLLING")
+    return strategy if _is_unsupported_choice(strategy, "ROLLING") else ""
 
 
 def list_blue_green_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProblem]:
@@ -178,12 +188,18 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
     return _build_checked_manifest(document, request, problems)
 
 
-def check_deployable(document: Document, *, is_blue_green: bool) -> tuple[ManifestProblem, ...]:
-    """Return the reasons why a service definition with unresolved expressions could never be deployed."""
+def check_deployable(
+    document: Document, *, is_blue_green: bool = False, is_classic: bool = False
+) -> tuple[ManifestProblem, ...]:
+    """Return the reasons why a service definition with unresolved expressions could never be deployed.
+
+    `is_classic` for a stage that deploys with other steps than EcsNativeDeploy.
+    """
     value = remove_nulls(document.value)
     if not isinstance(value, Mapping):
         return ()
     problems = [*list_strategy_problems(value), *(list_blue_green_problems(value) if is_blue_green else ())]
+    problems += list_native_problems(value) if is_classic else ()
     return _build_checked_manifest(document, dict(value), problems).problems
 
 

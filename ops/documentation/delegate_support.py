@@ -21,6 +21,7 @@ STEP_WORK: Final[dict[str, tuple[Work, ...]]] = {
     "delegate_connect": (),
     "http": (Work.HTTP,),
     "provision_script": (Work.SHELL,),
+    "native": (Work.AWS,),
     "rolling": (Work.AWS,),
     "run_task": (Work.AWS,),
     "scale": (Work.AWS,),

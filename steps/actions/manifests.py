@@ -22,7 +22,12 @@ _KINDS = (TASK_DEFINITION, SERVICE_DEFINITION, SCALABLE_TARGET, SCALING_POLICY)
 @action
 @dataclass(frozen=True)
 class FetchManifests(Action):
-    """Fetch the task definition and the service definition, resolve expressions, validate them (R192)."""
+    """Fetch the task definition and the service definition, resolve expressions, validate them (R192).
+
+    `for_native` for a deployment by ECS's own strategy.
+    """
+
+    for_native: bool = False
 
     @property
     def title(self) -> str:
@@ -38,10 +43,23 @@ class FetchManifests(Action):
         for loaded in (task_definition, service_definition, *targets, *policies):
             _log_overrides(context, loaded)
         _save_task_definition(context, task_definition.value, service_definition.value)
+        if not self.for_native:
+            _refuse_native_strategy(service_definition)
         context.save_for_rollback("service definition", service_definition.value)
         context.set_outputs(serviceName=service_definition.value["serviceName"])
         context.save_for_rollback(SCALABLE_TARGETS, [loaded.value for loaded in targets])
         context.save_for_rollback(SCALING_POLICIES, [loaded.value for loaded in policies])
+
+
+def _refuse_native_strategy(loaded: LoadedManifest) -> None:
+    strategy = (loaded.value.get("deploymentConfiguration") or {}).get("strategy") or "ROLLING"
+    if strategy != "ROLLING":
+        raise ActionFailed(
+            "BAD_MANIFEST",
+            f"{', '.join(loaded.paths) or SERVICE_DEFINITION}, deploymentConfiguration.strategy: ECS runs "
+            f"{strategy} deployments itself. Deploy this service with the step EcsNativeDeploy, or set the "
+            "strategy to ROLLING.",
+        )
 
 
 def _fetch(context: StepContext, kind: str) -> tuple[LoadedManifest, ...]:

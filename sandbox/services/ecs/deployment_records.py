@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sandbox.services.ecs import rollbacks
 from sandbox.services.ecs.records import SandboxService, ServiceDeployment
 
 WHOLE = 100.0
@@ -58,6 +59,18 @@ def describe_deployment(service: SandboxService, record: ServiceDeployment) -> d
         or None,
         "deploymentConfiguration": record.deployment_configuration,
         "rollback": record.rollback,
-        "deploymentCircuitBreaker": record.deployment_circuit_breaker,
+        "deploymentCircuitBreaker": record.deployment_circuit_breaker or _describe_breaker(service, record),
         "alarms": record.alarms,
+    }
+
+
+def _describe_breaker(service: SandboxService, record: ServiceDeployment) -> dict[str, Any] | None:
+    """Return the circuit breaker of a deployment that it has not stopped; None if the service has none."""
+    if not rollbacks.get_breaker_settings(service).get("enable"):
+        return None
+    deployment = next((d for d in service.deployments if d.id == record.deployment_id), None)
+    return {
+        "status": "MONITORING" if record.status == "IN_PROGRESS" else "MONITORING_COMPLETE",
+        "failureCount": deployment.failed_tasks if deployment else 0,
+        "threshold": rollbacks.compute_threshold(service),
     }

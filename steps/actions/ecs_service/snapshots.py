@@ -93,8 +93,8 @@ def describe_restore(saved: EarlierStep) -> tuple[str, ...]:
     return (*sentences,) or (f"Service {name}: restore the changed settings",)
 
 
-def refuse_foreign_controller(before: Mapping[str, Any]) -> None:
-    """Raise `ActionFailed` unless ECS's own rolling update deploys the service."""
+def refuse_foreign_controller(before: Mapping[str, Any], *, for_native: bool = False) -> None:
+    """Raise `ActionFailed` unless ECS's rolling update deploys the service; `for_native` any of ECS."""
     raw = before["raw"]
     controller = raw.get("deploymentController", {}).get("type", "ECS")
     strategy = raw.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
@@ -103,14 +103,14 @@ def refuse_foreign_controller(before: Mapping[str, Any]) -> None:
     if controller != "ECS":
         cluster = get_arn_name(raw.get("clusterArn", ""))
         raise _build_controller_error(
-            f"Service {name} is deployed by the {controller} controller. Deploy it with "
+            f"Service {name} is deployed by the {controller} controller. Deploy it "
             f"{_CONTROLLER_TOOLS.get(controller, controller)}, or hand it to ECS and run again: "
             f"aws ecs update-service --cluster {cluster} --service {name} --deployment-controller type=ECS"
         )
-    if strategy != "ROLLING":
+    if strategy != "ROLLING" and not for_native:
         raise _build_controller_error(
-            f"Service {name} has AWS's own {strategy} strategy, which moves traffic by itself. Set its "
-            "deployment strategy to ROLLING in AWS and run again, or go on deploying it there."
+            f"Service {name} has AWS's own {strategy} strategy, which moves traffic by itself. Deploy it "
+            "with the step EcsNativeDeploy, or set its strategy to ROLLING in AWS and run again."
         )
     if scheduling != "REPLICA":
         raise _build_controller_error(

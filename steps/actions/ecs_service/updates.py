@@ -59,10 +59,11 @@ class SaveCurrentService(Action):
     """Save the state that a rollback needs, before any change (R193).
 
     `definition` is the rollback key of the service definition. The service lock is always that of the service
-    that the stage finally deploys.
+    that the stage finally deploys. `for_native` for a deployment by ECS's own strategy.
     """
 
     definition: str = "service definition"
+    for_native: bool = False
 
     @property
     def title(self) -> str:
@@ -86,7 +87,7 @@ class SaveCurrentService(Action):
             context.log(f"Service {name} does not exist yet and will be created")
             context.log("A rollback deletes it")
             return
-        refuse_foreign_controller(before)
+        refuse_foreign_controller(before, for_native=self.for_native)
         context.log(
             f"Service {name} runs {before['running']}/{before['desired']} tasks of "
             f"{before['task_definition']} (deployment {before['primary']})"
@@ -136,12 +137,15 @@ class CreateOrUpdateService(Action):
             service = self._update(context, definition, arn, live)
         else:
             service = self._create(context, definition, arn, live)
+        self.save_outputs(context, service)
+        save_deployment_times(context, service)
+
+    def save_outputs(self, context: StepContext, service: EcsService) -> None:
         context.set_outputs(
             serviceArn=service.arn,
             deploymentId=service.primary.id if service.primary else "",
             desiredCount=service.desired,
         )
-        save_deployment_times(context, service)
 
     def _create(
         self, context: StepContext, definition: Mapping[str, Any], arn: str, live: EcsService | None

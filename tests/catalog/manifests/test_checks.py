@@ -107,9 +107,6 @@ def test_an_empty_choice_is_none_as_pipecd_writes_it() -> None:
     [
         ("deploymentController: {type: CODE_DEPLOY}", "deploymentController.type", "Remove"),
         ("deploymentController: {type: EXTERNAL}", "deploymentController.type", "Remove"),
-        ("deploymentConfiguration: {strategy: BLUE_GREEN}", "deploymentConfiguration.strategy", "ROLLING"),
-        ("deploymentConfiguration: {strategy: LINEAR}", "deploymentConfiguration.strategy", "ROLLING"),
-        ("deploymentConfiguration: {strategy: CANARY}", "deploymentConfiguration.strategy", "ROLLING"),
         ("schedulingStrategy: DAEMON", "schedulingStrategy", "REPLICA"),
     ],
 )
@@ -122,6 +119,15 @@ def test_a_definition_that_no_step_can_deploy_is_refused(field: str, path: str, 
     assert check_text(SERVICE_DEFINITION, deferred_text).problems == (), (
         "what it will be is checked by the run"
     )
+
+
+@pytest.mark.parametrize("strategy", ["BLUE_GREEN", "LINEAR", "CANARY"])
+def test_only_the_native_step_deploys_by_a_strategy_of_ecs(strategy: str) -> None:
+    document = parse_manifest(f"serviceName: web\ndeploymentConfiguration: {{strategy: {strategy}}}\n", "f")
+    assert check_deployable(document) == ()
+    (problem,) = check_deployable(document, is_classic=True)
+    assert (problem.path, problem.line) == ("deploymentConfiguration.strategy", 2)
+    assert "EcsNativeDeploy" in problem.message
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,9 @@ class Shop:
 
     def choose(self, swap: dict[str, Any] | None = None, **create: Any) -> None:
         """Save the pipeline with these settings."""
-        self._save(self.document(swap, **create))
+        self.save(self.document(swap, **create))
 
-    def _save(self, document: dict[str, Any]) -> None:
+    def save(self, document: dict[str, Any]) -> None:
         self.drive.pipeline = save_pipeline(
             actor=User.objects.get(username="admin"),
             scope=Scope.objects.get(identifier="demo"),
@@ -92,7 +92,7 @@ class Shop:
         document = self.document()
         execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
         execution["steps"] = [step for step in execution["steps"] if step["step"]["type"] in types]
-        self._save(document)
+        self.save(document)
 
     def use_network_balancer(self) -> None:
         """Replace the application load balancer by a network load balancer."""

@@ -99,7 +99,7 @@ def _created(shop: Shop, tag: str) -> Execution:
     steps = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]["steps"]
     waiting = {"type": "Wait", "identifier": "wait", "name": "wait", "spec": {"duration": "10m"}}
     steps.insert(1, {"step": waiting})
-    shop._save(document)
+    shop.save(document)
     execution = shop.drive.start(tag)
     for _ in range(400):
         shop.drive.pass_time(2, step=2)

@@ -1,0 +1,90 @@
+"""Action that updates a service which ECS deploys by its own strategy, and gives its traffic back on undo."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aws.apis.ecs_types import EcsService, get_arn_name
+from aws.errors import Invalid
+from steps.actions.base import ChecklistEntry, InterventionRequired, action
+from steps.actions.confirmations import (
+    Applied,
+    CallRecord,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    is_past_read_lag,
+)
+from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.service_deployments import (
+    ENDED_STATUSES,
+    INTERVAL,
+    OPEN_STATUSES,
+    SERVICE_DEPLOYMENT,
+    describe_failed_rollback,
+    find_service_deployment,
+    format_percent,
+    log_deployment_changes,
+)
+from steps.actions.ecs_service.updates import CreateOrUpdateService
+
+
+@action
+@dataclass(frozen=True)
+class UpdateNativeService(CreateOrUpdateService):
+    """Create or update a service that ECS deploys by its own strategy.
+
+    The undo stops an open service deployment, so that ECS gives the traffic back. A completed one is undone
+    by an update to the earlier revision, which ECS deploys by the same strategy.
+    """
+
+    moves_traffic = True
+
+    def save_outputs(self, context: StepContext, service: EcsService) -> None:
+        super().save_outputs(context, service)
+        context.set_outputs(**{SERVICE_DEPLOYMENT: service.raw.get("currentServiceDeployment") or ""})
+
+    def prepare_undo(self, context: StepContext) -> None:
+        deployment = find_service_deployment(context)
+        if deployment is None or deployment.status not in OPEN_STATUSES:
+            return
+        name = get_arn_name(deployment.arn)
+        context.log(f"Stopping service deployment {name}: ECS gives the traffic back")
+        try:
+            context.ecs.stop_service_deployment(deployment.arn)
+        except Invalid as refused:
+            # It ended meanwhile; the next read shows how.
+            context.log(f"ECS did not stop it: {refused.display_message}", "warning")
+
+    def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
+        if call.operation != "StopServiceDeployment":
+            return super().confirm_undo(context, call)
+        late = is_past_read_lag(context, call)
+        deployment = find_service_deployment(context)
+        if deployment is not None and deployment.status not in OPEN_STATUSES:
+            return Applied({"serviceDeploymentArn": deployment.arn})
+        return NotApplied() if late else Unconfirmed()
+
+    def may_undo(self, context: StepContext) -> bool:
+        deployment = find_service_deployment(context)
+        if deployment is not None:
+            log_deployment_changes(context, deployment)
+            if deployment.status == "ROLLBACK_FAILED":
+                raise InterventionRequired("ROLLBACK_FAILED", describe_failed_rollback(deployment))
+            if deployment.status not in ENDED_STATUSES:
+                context.sleep(context.now() + INTERVAL)
+                return False
+        return super().may_undo(context)
+
+    def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
+        sentence = "Stop the service deployment if ECS has not completed it: ECS gives the traffic back"
+        return (sentence, *super().describe_undo(saved))
+
+    def checklist(self, context: StepContext) -> list[ChecklistEntry]:
+        return [*super().checklist(context), *self._list_traffic(context)]
+
+    def _list_traffic(self, context: StepContext) -> Iterator[ChecklistEntry]:
+        deployment = find_service_deployment(context)
+        weight = deployment.target.production_weight if deployment else None
+        if deployment is not None and weight is not None and deployment.status.startswith("ROLLBACK"):
+            subject = "Production traffic of the new revision"
+            yield ChecklistEntry(subject, "0 %", format_percent(weight), weight == 0)

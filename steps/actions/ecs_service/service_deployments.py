@@ -1,0 +1,249 @@
+"""Action that follows a service deployment of ECS through its lifecycle stages.
+
+Shapes: ECS API, ServiceDeployment. ECS itself moves the traffic, so that nothing here touches a listener.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from aws.apis.ecs_types import EcsService, LifecycleHook, ServiceDeployment, get_arn_name
+from steps.actions.base import Action, ActionFailed, action
+from steps.actions.context import StepContext
+from steps.actions.ecs_service.deployment_health import FailFast
+from steps.actions.ecs_service.diagnosis import Diagnosis
+from steps.actions.ecs_service.snapshots import has_existed_before
+from steps.actions.ecs_service.task_failures import (
+    build_failure,
+    build_own_deployment,
+    diagnose_if_suspicious,
+    fail_fast,
+)
+
+# The output that names the service deployment.
+SERVICE_DEPLOYMENT: Final = "serviceDeploymentArn"
+OPEN_STATUSES: Final = ("PENDING", "IN_PROGRESS")
+ENDED_STATUSES: Final = ("SUCCESSFUL", "STOPPED", "ROLLBACK_SUCCESSFUL", "ROLLBACK_FAILED")
+PAUSED: Final = "AWAITING_ACTION"
+# Stages in which tasks start, so that their failures matter.
+STARTING_STAGES: Final = ("", "SCALE_UP")
+STAGE_DESCRIPTIONS: Final[Mapping[str, str]] = {
+    "RECONCILE_SERVICE": "earlier revisions are removed",
+    "PRE_SCALE_UP": "before new tasks start",
+    "SCALE_UP": "new tasks start",
+    "POST_SCALE_UP": "all new tasks run",
+    "TEST_TRAFFIC_SHIFT": "test traffic shifts to the new revision",
+    "POST_TEST_TRAFFIC_SHIFT": "the new revision has the test traffic",
+    "PRE_PRODUCTION_TRAFFIC_SHIFT": "before production traffic shifts",
+    "PRODUCTION_TRAFFIC_SHIFT": "production traffic shifts to the new revision",
+    "POST_PRODUCTION_TRAFFIC_SHIFT": "the new revision has the production traffic",
+    "BAKE_TIME": "both revisions run",
+    "CLEAN_UP": "tasks that no longer have traffic stop",
+}
+FIRST_INTERVAL, INTERVAL = timedelta(seconds=10), timedelta(seconds=15)
+# Time in which tasks usually start: nobody looks for failed ones before, unless ECS counts some.
+USUAL_START = timedelta(seconds=45)
+MISSING_SECONDS: Final = 60
+
+
+@action
+@dataclass(frozen=True)
+class FollowServiceDeployment(Action):
+    """Follow the service deployment that the update started, until ECS reports its end."""
+
+    repeated_with = ("UpdateNativeService",)
+
+    fail_fast: FailFast = field(default_factory=FailFast)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fail_fast, Mapping):  # as a stored row has it
+            object.__setattr__(self, "fail_fast", FailFast(**self.fail_fast))
+
+    @property
+    def title(self) -> str:
+        return "Follow the service deployment"
+
+    def start(self, context: StepContext) -> None:
+        name, arn = context.get_output("serviceName"), context.get_output(SERVICE_DEPLOYMENT)
+        if not arn:
+            service = context.ecs.describe_service(context.cluster, name)
+            arn = str((service.raw if service else {}).get("currentServiceDeployment") or "")
+        if not arn:
+            raise ActionFailed(
+                "UNKNOWN",
+                f"ECS names no current service deployment of Service {name}. Its state is unknown: look at "
+                "the service in ECS.",
+            )
+        context.set_outputs(**{SERVICE_DEPLOYMENT: arn})
+        context.sleep(context.now() + FIRST_INTERVAL)
+        context.log(f"Service deployment {get_arn_name(arn)} of Service {name} started")
+
+    def is_done(self, context: StepContext) -> bool:
+        deployment = _read_deployment(context)
+        if deployment is None:
+            return False
+        log_deployment_changes(context, deployment)
+        if deployment.status == "SUCCESSFUL":
+            self._log_success(context)
+            return True
+        diagnosis = self._look_at_tasks(context, deployment)
+        if deployment.status in ENDED_STATUSES:
+            raise build_failure(*_describe_end(context, deployment), diagnosis, context)
+        context.sleep(context.now() + INTERVAL)
+        return False
+
+    def _look_at_tasks(self, context: StepContext, deployment: ServiceDeployment) -> Diagnosis | None:
+        """Read the service if its tasks start slowly or ECS gave up; fail on a fatal sign before ECS does."""
+        is_open = deployment.status in OPEN_STATUSES
+        if is_open and not _may_be_failing(context, deployment):
+            return None
+        service = context.observe_service(context.get_output("serviceName")).service
+        own_deployment = build_own_deployment(context)
+        diagnosis = diagnose_if_suspicious(context, service, own_deployment, self.fail_fast)
+        if is_open and service is not None and diagnosis is not None:
+            fail_fast(context, service, own_deployment, diagnosis, self.fail_fast)
+        return diagnosis
+
+    def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
+        deployment = context.ecs.describe_service_deployment(context.get_output(SERVICE_DEPLOYMENT))
+        if deployment is None or deployment.status in ENDED_STATUSES:
+            return False
+        pauses = [hook for hook in deployment.hooks if hook.status == PAUSED]
+        reason = "It is paused by a hook" if pauses else "ECS goes on with it"
+        stage = f" at {deployment.stage}" if deployment.stage else ""
+        return ActionFailed(
+            "TIMED_OUT",
+            f"The service deployment is {deployment.status}{stage} at the timeout of the step. {reason}.",
+            outcome="TIMED_OUT",
+        )
+
+    def _log_success(self, context: StepContext) -> None:
+        verb = "Updated" if has_existed_before(context) else "Created"
+        name, arn = context.get_output("serviceName"), context.get_output("serviceArn")
+        context.log(f"{verb} Service {name} with Arn {arn}")
+        context.log("")
+        context.log(" Deployment Successful.", "success")
+
+
+def _may_be_failing(context: StepContext, deployment: ServiceDeployment) -> bool:
+    if deployment.stage not in STARTING_STAGES:
+        return False
+    now = context.now()
+    began = context.progress.setdefault("starting since", now.timestamp())
+    return deployment.failed_tasks > 0 or now.timestamp() - began >= USUAL_START.total_seconds()
+
+
+def format_percent(value: float) -> str:
+    return f"{value:g} %"
+
+
+def find_service_deployment(context: StepContext) -> ServiceDeployment | None:
+    arn = context.get_output(SERVICE_DEPLOYMENT)
+    return context.ecs.describe_service_deployment(arn) if arn else None
+
+
+def _read_deployment(context: StepContext) -> ServiceDeployment | None:
+    """Return our service deployment; None while reads do not show it. Fails if it stays missing."""
+    deployment = find_service_deployment(context)
+    if deployment is not None:
+        _refuse_foreign(context, deployment)
+        return deployment
+    now = context.now()
+    first = context.progress.setdefault("missing since", now.timestamp())
+    if now.timestamp() - first >= MISSING_SECONDS:
+        raise ActionFailed(
+            "UNKNOWN",
+            "ECS does not know this service deployment any more. Its outcome is unknown: look at the "
+            "service in ECS.",
+        )
+    context.sleep(now + INTERVAL)
+    return None
+
+
+def _refuse_foreign(context: StepContext, deployment: ServiceDeployment) -> None:
+    """Fail if the service deployment is not that of our update: somebody else updated right after it."""
+    if context.progress.get("is ours"):
+        return
+    own_id = get_arn_name(context.get_output("deploymentId"))
+    if get_arn_name(deployment.target_revision) != own_id:
+        revisions = context.ecs.describe_service_revisions([deployment.target_revision])
+        if not any(r.task_definition == context.get_output("taskDefinitionArn") for r in revisions):
+            raise ActionFailed(
+                "SUPERSEDED",
+                "Somebody else deployed this service right after this deployment started.",
+                outcome="SUPERSEDED",
+            )
+    context.progress["is ours"] = True
+
+
+def log_deployment_changes(context: StepContext, deployment: ServiceDeployment) -> None:
+    """Log status, stage, traffic and hooks where they differ from the last check."""
+    progress, target = context.progress, deployment.target
+    context.show_counts(running=target.running, desired=target.requested, pending=target.pending)
+    if deployment.stage and progress.get("stage") != deployment.stage:
+        progress["stage"] = deployment.stage
+        description = STAGE_DESCRIPTIONS.get(deployment.stage, "a stage that this version does not know")
+        context.log(f"Lifecycle stage {deployment.stage}: {description}")
+    for kind, weight in (("Test", target.test_weight), ("Production", target.production_weight)):
+        if weight is not None and progress.setdefault(f"{kind} weight", 0.0) != weight:
+            progress[f"{kind} weight"] = weight
+            context.log(f"{kind} traffic: {format_percent(weight)} to the new revision")
+    for hook in deployment.hooks:
+        _log_hook(context, deployment, hook)
+    if progress.get("status", "IN_PROGRESS") != deployment.status:
+        is_bad = deployment.status not in (*OPEN_STATUSES, "SUCCESSFUL")
+        reason = f". {_get_reason(deployment)}" if is_bad else ""
+        context.log(f"Service deployment is {deployment.status}{reason}", "warning" if is_bad else "info")
+    progress["status"] = deployment.status
+
+
+def _log_hook(context: StepContext, deployment: ServiceDeployment, hook: LifecycleHook) -> None:
+    key = f"hook {hook.id}"
+    if context.progress.get(key) == hook.status:
+        return
+    context.progress[key] = hook.status
+    if hook.status != PAUSED:
+        name = f"function {hook.target.rsplit(':', 1)[-1]}" if hook.target else "pause"
+        is_bad = hook.status in ("FAILED", "TIMED_OUT")
+        context.log(f"Lifecycle hook, {name}: {hook.status}", "warning" if is_bad else "info")
+        return
+    until = f" until {hook.expires_at:%Y-%m-%d %H:%M:%S} UTC" if hook.expires_at else ""
+    then = "goes on" if hook.timeout_action == "CONTINUE" else "rolls back"
+    context.log(f"Paused by a lifecycle hook{until}, then ECS {then}", "warning")
+    context.log(
+        f"aws ecs continue-service-deployment --service-deployment-arn {deployment.arn} --hook-id {hook.id} "
+        "--action CONTINUE  # or ROLLBACK"
+    )
+
+
+def describe_failed_rollback(deployment: ServiceDeployment) -> str:
+    """Return the sentence for a rollback that ECS could not complete."""
+    return (
+        f"ECS tried to roll back service deployment {get_arn_name(deployment.arn)} and failed. "
+        f"{_get_reason(deployment)} Which revision has the traffic is unknown: look at the service in ECS."
+    )
+
+
+def _get_reason(deployment: ServiceDeployment) -> str:
+    if deployment.triggered_alarms:
+        return f"Alarms in state ALARM: {', '.join(deployment.triggered_alarms)}."
+    return deployment.rollback_reason or deployment.status_reason or "ECS gives no reason."
+
+
+def _describe_end(context: StepContext, deployment: ServiceDeployment) -> tuple[str, str]:
+    """Return the outcome of a service deployment that did not succeed, and the sentence for it."""
+    reason = _get_reason(deployment)
+    if deployment.status == "ROLLBACK_SUCCESSFUL":
+        return "ROLLED_BACK_BY_AWS", f"ECS rolled back this deployment. {reason}"
+    if deployment.status == "ROLLBACK_FAILED":
+        return "FAILED", describe_failed_rollback(deployment)
+    service = context.ecs.describe_service(context.cluster, context.get_output("serviceName"))
+    if _has_newer_deployment(service, deployment.arn):
+        return "SUPERSEDED", f"Somebody else deployed this service meanwhile. {reason}"
+    return "FAILED", f"ECS stopped this deployment. {reason}"
+
+
+def _has_newer_deployment(service: EcsService | None, arn: str) -> bool:
+    raw: Mapping[str, Any] = service.raw if service else {}
+    return bool(raw.get("currentServiceDeployment")) and raw["currentServiceDeployment"] != arn

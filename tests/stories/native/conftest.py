@@ -1,0 +1,77 @@
+"""A service that ECS deploys by its own strategy, and a pipeline that follows it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+
+from connectors.models import FileNode
+from deployments.models import Execution
+from tests.stories.blue_green.conftest import FOLDER, _full_buckets, shop  # noqa: F401 - fixtures
+from tests.stories.blue_green.shop import Shop
+
+ROLE = "arn:aws:iam::123456789012:role/ecsInfrastructureRoleForLoadBalancers"
+SERVICE_FILE = f"{FOLDER}/service.yaml"
+
+
+@dataclass
+class Native:
+    """The shop, deployed by ECS's own strategies."""
+
+    shop: Shop
+
+    def choose(self, strategy: str, **configuration: Any) -> None:
+        """Write strategy and settings into the service definition."""
+        node = FileNode.objects.get(path=SERVICE_FILE)
+        document = yaml.safe_load(node.content)
+        advanced = {
+            "alternateTargetGroupArn": self.shop.group("target2"),
+            "productionListenerRule": self.shop.prod["default_rule_arn"],
+            "testListenerRule": self.shop.stage["default_rule_arn"],
+            "roleArn": ROLE,
+        }
+        (balancer,) = document["loadBalancers"]
+        balancer |= {"targetGroupArn": self.shop.group("target1"), "advancedConfiguration": advanced}
+        document["deploymentConfiguration"] = {
+            "strategy": strategy,
+            "bakeTimeInMinutes": 0,
+            **configuration,
+        }
+        node.content = yaml.safe_dump(document)
+        node.save()
+
+    def run(self, tag: str) -> Execution:
+        return self.shop.drive.run(tag)
+
+    def log(self, execution: Execution) -> list[str]:
+        return self.shop.drive.log(execution)
+
+    def until_logged(self, execution: Execution, text: str, *, seconds: float = 1800) -> None:
+        """Advance time until a line of the log starts with `text`."""
+        for _ in range(int(seconds)):
+            if any(line.startswith(text) for line in self.log(execution)):
+                return
+            self.shop.drive.pass_time(1)
+        raise AssertionError(f"no line {text!r}: {self.log(execution)[-8:]}")
+
+    def deployment(self) -> dict[str, Any]:
+        """Return the newest service deployment."""
+        arn = self.shop.service("shop")["currentServiceDeployment"]
+        (answer,) = self.shop.call("ecs", "DescribeServiceDeployments", serviceDeploymentArns=[arn])[
+            "serviceDeployments"
+        ]
+        return dict(answer)
+
+
+@pytest.fixture
+def native(shop: Shop) -> Native:  # noqa: F811 - a fixture
+    document = shop.document()
+    execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+    execution["steps"] = [{"step": {"type": "EcsNativeDeploy", "identifier": "deploy", "name": "Deploy"}}]
+    rollback = {"type": "EcsNativeRollback", "identifier": "rollback", "name": "Rollback"}
+    execution["rollbackSteps"] = [{"step": rollback}]
+    shop.save(document)
+    made = Native(shop)
+    made.choose("BLUE_GREEN")
+    return made

@@ -1,0 +1,133 @@
+"""Deployments that ECS runs itself, from the first call to their true outcome."""
+
+import pytest
+
+from deployments.models import Execution
+from tests.stories.native.conftest import Native
+from web.http.problems import BadInput
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STAGES = [
+    "SCALE_UP",
+    "POST_SCALE_UP",
+    "TEST_TRAFFIC_SHIFT",
+    "PRODUCTION_TRAFFIC_SHIFT",
+    "CLEAN_UP",
+]
+
+
+def _get_result(execution: Execution) -> tuple[str, str]:
+    return execution.status, execution.outcome
+
+
+def test_a_blue_green_deployment_is_followed_through_its_stages(native: Native) -> None:
+    first = native.run("1")
+    assert _get_result(first) == ("SUCCESS", "COMPLETED"), "\n".join(native.log(first))
+    execution = native.run("2")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+    log = native.log(execution)
+    assert any(line.startswith("Lifecycle stage SCALE_UP: new tasks start") for line in log)
+    assert "Production traffic: 100 % to the new revision" in log
+    assert " Deployment Successful." in log
+    assert native.shop.forwards(native.shop.prod) == [native.shop.group("target2")]
+    assert native.deployment()["status"] == "SUCCESSFUL"
+
+
+def test_a_linear_deployment_shows_each_share_of_the_traffic(native: Native) -> None:
+    native.run("1")
+    native.choose("LINEAR", linearConfiguration={"stepPercent": 50.0, "stepBakeTimeInMinutes": 1})
+    log = native.log(native.run("2"))
+    shares = [line for line in log if line.startswith("Production traffic")]
+    assert shares == [f"Production traffic: {share} % to the new revision" for share in (50, 100)]
+
+
+def test_a_crash_is_diagnosed_and_the_traffic_never_moves(native: Native) -> None:
+    native.run("1")
+    before = native.shop.service("shop")
+    execution = native.run("crash")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
+    assert (execution.failure["container"], execution.failure["exit_code"]) == ("web", 1)
+    assert native.shop.service("shop")["taskDefinition"] == before["taskDefinition"]
+    assert native.shop.forwards(native.shop.prod) == [native.shop.group("target1")]
+    assert native.deployment()["status"] == "ROLLBACK_SUCCESSFUL"
+    operations = [call.operation for call in native.shop.drive.calls(execution)]
+    assert operations.count("UpdateService") == operations.count("StopServiceDeployment") == 1
+
+
+def test_an_alarm_in_the_bake_time_is_told_as_the_cause(native: Native) -> None:
+    metric = {"Namespace": "Shop", "MetricName": "Errors", "Period": 60, "EvaluationPeriods": 1}
+    rule = {"Threshold": 1, "ComparisonOperator": "GreaterThanThreshold", "Statistic": "Sum"}
+    native.shop.call("cloudwatch", "PutMetricAlarm", AlarmName="errors", **metric, **rule)
+    native.run("1")
+    native.choose(
+        "BLUE_GREEN",
+        bakeTimeInMinutes=10,
+        alarms={"alarmNames": ["errors"], "enable": True, "rollback": True},
+    )
+    execution = native.shop.drive.start("2")
+    native.until_logged(execution, "Lifecycle stage BAKE_TIME")
+    state = {"StateValue": "ALARM", "StateReason": "test"}
+    native.shop.call("cloudwatch", "SetAlarmState", AlarmName="errors", **state)
+    native.shop.drive.until_over(execution)
+    assert execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
+    assert "errors" in execution.failure["message"]
+    assert native.shop.forwards(native.shop.prod) == [native.shop.group("target1")]
+
+
+def test_a_stop_by_another_client_is_told_with_its_reason(native: Native) -> None:
+    native.run("1")
+    native.choose("CANARY", canaryConfiguration={"canaryPercent": 10.0, "canaryBakeTimeInMinutes": 10})
+    execution = native.shop.drive.start("2")
+    native.until_logged(execution, "Production traffic: 10 %")
+    arn = native.deployment()["serviceDeploymentArn"]
+    native.shop.call("ecs", "StopServiceDeployment", serviceDeploymentArn=arn, stopType="ROLLBACK")
+    native.shop.drive.until_over(execution)
+    assert execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
+    assert "StopServiceDeployment was called" in execution.failure["message"]
+
+
+def test_a_pause_is_shown_with_the_command_that_ends_it(native: Native) -> None:
+    native.run("1")
+    hook = {"targetType": "PAUSE", "lifecycleStages": ["POST_TEST_TRAFFIC_SHIFT"]}
+    native.choose("BLUE_GREEN", lifecycleHooks=[hook])
+    execution = native.shop.drive.start("2")
+    native.until_logged(execution, "Paused by a lifecycle hook")
+    (detail,) = native.deployment()["lifecycleHookDetails"]
+    (command,) = [line for line in native.log(execution) if "continue-service-deployment" in line]
+    assert detail["hookId"] in command
+    arn = native.deployment()["serviceDeploymentArn"]
+    hook_id = detail["hookId"]
+    native.shop.call("ecs", "ContinueServiceDeployment", serviceDeploymentArn=arn, hookId=hook_id)
+    native.shop.drive.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+
+
+def test_a_deployment_takes_few_calls(native: Native) -> None:
+    native.run("1")
+    mark = native.shop.drive.mark()
+    execution = native.run("2")
+    calls = [entry["operation"] for entry in native.shop.drive.sandbox.journal(mark)]
+    assert execution.started_at
+    assert execution.ended_at
+    assert (execution.ended_at - execution.started_at).total_seconds() >= 60
+    assert len(calls) <= 13, calls
+
+
+def test_a_completed_deployment_is_undone_by_one_to_the_earlier_revision(native: Native) -> None:
+    native.run("1")
+    before = native.shop.service("shop")["taskDefinition"]
+    execution = native.run("2")
+    native.shop.roll_back(execution)
+    assert execution.outcome == "ROLLED_BACK"
+    assert native.shop.service("shop")["taskDefinition"] == before
+    assert native.shop.forwards(native.shop.prod) == [native.shop.group("target1")]
+
+
+def test_a_classic_step_refuses_a_strategy_of_ecs(native: Native) -> None:
+    document = native.shop.document()
+    steps = [{"step": {"type": "EcsRollingDeploy", "identifier": "deploy", "name": "Deploy"}}]
+    document["pipeline"]["stages"][0]["stage"]["spec"]["execution"] = {"steps": steps, "rollbackSteps": []}
+    with pytest.raises(BadInput) as refused:
+        native.shop.save(document)
+    assert "EcsNativeDeploy" in str(refused.value.errors)
