@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from connectors.models import Connector
 from delegates.api.connectors import validate_region
+from delegates.api.setups import NETWORK_MODES, PROXY_SCHEMES, SECRET_KINDS, USES
 from delegates.install import CaBundle, DelegateSpecFiles, SpecNetwork, SpecProxy, SpecRequest, TokenSecret
 from delegates.install.generator import SCRIPT_FILE, build_zip, render_script
 from delegates.install.plan import DEFAULT_REGION
@@ -59,13 +60,13 @@ class NetworkInput(serializers.Serializer[Any]):
     subnets = serializers.ListField(child=SpecTextField(), required=False, max_length=64)
     security_groups = serializers.ListField(child=SpecTextField(), required=False, max_length=64)
     assign_public_ip = AssignPublicIpField(required=False, default=True)
-    mode = serializers.ChoiceField(["bridge", "awsvpc"], required=False)
+    mode = serializers.ChoiceField(NETWORK_MODES, required=False)
 
 
 class TokenSecretInput(serializers.Serializer[Any]):
     """Source of the token in the container."""
 
-    kind = serializers.ChoiceField(["PLAINTEXT", "EXISTING", "CREATE"])
+    kind = serializers.ChoiceField(SECRET_KINDS)
     arn = SpecTextField(help_text="ARN of an existing secret.")
     name = SpecTextField(default=SECRET_NAME, help_text="Name of a secret to create.")
 
@@ -75,7 +76,7 @@ class ProxyInput(serializers.Serializer[Any]):
 
     host = serializers.CharField(max_length=255)
     port = serializers.IntegerField(default=3128)
-    scheme = serializers.ChoiceField(["http", "https"], default="http")
+    scheme = serializers.ChoiceField(PROXY_SCHEMES, default="http")
     user = SpecTextField()
     password = SpecTextField(trim_whitespace=False)
     no_proxy = serializers.ListField(child=SpecTextField(), required=False, max_length=100)
@@ -105,7 +106,9 @@ class SpecInput(serializers.Serializer[Any]):
     region = SpecTextField()
     secret = TokenSecretInput(required=False)
     proxy = ProxyInput(required=False, allow_null=True)
+    proxy_secret = SpecTextField(help_text="ARN of a secret with the proxy's password; for ECS.")
     ca = CaInput(required=False, allow_null=True)
+    ca_secret = SpecTextField(help_text="ARN of a secret with certificates to trust, as PEM; for ECS.")
     image = SpecTextField(max_length=500)
     mirrors_image = serializers.BooleanField(
         default=False, help_text="Adds commands that mirror the image to the account's ECR registry."
@@ -116,6 +119,14 @@ class SpecInput(serializers.Serializer[Any]):
     log_group = SpecTextField()
     execution_role = SpecTextField(default=EXECUTION_ROLE, allow_blank=False)
     task_role = SpecTextField()
+    task_role_exists = serializers.BooleanField(
+        default=False, help_text="No command creates or changes the task role before the service."
+    )
+    uses = serializers.ListField(
+        child=serializers.ChoiceField(USES),
+        required=False,
+        help_text="Permissions that the commands give the task role; by default the documented ones.",
+    )
     size = serializers.ChoiceField(
         list(SIZES), required=False, help_text="Sets cpu, memory_mib and desired_count."
     )

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from delegates.api import configurations, connectors, delegates, specs, tasks, tokens
+from delegates.api import configurations, connectors, delegates, setups, specs, tasks, tokens
 
 urlpatterns = [
     path("connectors/<int:pk>/test", connectors.ConnectorTestRoute.as_view(), name="api-connector-test"),
@@ -53,6 +53,7 @@ urlpatterns = [
     path("delegates/<int:pk>/enable", delegates.DelegateEnabling.as_view(), name="api-enable-delegate"),
     path("delegates/<int:pk>/restore", delegates.DelegateRestoring.as_view(), name="api-restore-delegate"),
     path("delegates/<int:pk>/drain", delegates.DelegateDraining.as_view(), name="api-drain-delegate"),
+    path("delegates/<int:pk>/setup", setups.DelegateSetup.as_view(), name="api-delegate-setup"),
     path("delegates/<int:pk>/tags", delegates.DelegateOwnTags.as_view(), name="api-delegate-tags"),
     path("delegates/<int:pk>/delays", delegates.DelegateDelays.as_view(), name="api-delegate-delays"),
     path("delegates/<int:pk>/logs", delegates.DelegateLogs.as_view(), name="api-delegate-logs"),

@@ -118,12 +118,15 @@ def _describe_taken_name(name: str) -> str:
     return f"A delegate {name} already exists in this scope. Choose another name."
 
 
-def build_spec_request(delegate: Delegate) -> SpecRequest:
-    """Return the spec request without a token; a self-registered delegate has no wizard answers."""
+def get_setup(delegate: Delegate) -> WizardAnswers:
+    """Return the stored answers; for a delegate that registered itself, those that its kind implies."""
     target = "FARGATE" if delegate.kind == Delegate.Kind.ECS else delegate.kind
-    answers = WizardAnswers.from_json(
-        delegate.spec or {"target": target, "flavour": delegate.flavour or "v3"}
-    )
+    return WizardAnswers.from_json(delegate.spec or {"target": target, "flavour": delegate.flavour or "v3"})
+
+
+def build_spec_request(delegate: Delegate) -> SpecRequest:
+    """Return the spec request without a token."""
+    answers = get_setup(delegate)
     flavour: Any = answers.flavour
     common = build_default_spec_request(flavour=flavour)
     tags = tuple(str(tag) for tag in delegate.tags)

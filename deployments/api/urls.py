@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from deployments.api import approvals, attempts, executions, freezes, logs, previews, runs
+from deployments.api import approvals, attempts, delegate_installs, executions, freezes, logs, previews, runs
 
 urlpatterns = [
     path(
@@ -11,6 +11,16 @@ urlpatterns = [
         name="api-pipeline-executions",
     ),
     path("pipelines/<int:pk>/preview", previews.PipelinePreview.as_view(), name="api-preview"),
+    path(
+        "delegates/<int:pk>/deployment-plan",
+        delegate_installs.PlanDelegateDeployment.as_view(),
+        name="api-delegate-deployment-plan",
+    ),
+    path(
+        "delegates/<int:pk>/deployments",
+        delegate_installs.DelegateDeployments.as_view(),
+        name="api-delegate-deployments",
+    ),
     path("iam-policies", previews.Policies.as_view(), name="api-iam-policies"),
     path("approvals", approvals.Approvals.as_view(), name="api-approvals"),
     path("approvals/<uuid:pk>", approvals.ApprovalDetail.as_view(), name="api-approval"),

@@ -1,5 +1,6 @@
 """Operations that deploy a delegate to Amazon ECS: plan, and run as a pipeline of a project."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,7 +37,7 @@ from deployments.models import Execution
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
-from rbac.policy import require
+from rbac.policy import Forbidden, can, require
 from web.http.problems import BadInput
 from web.managed_resources import require_unmanaged
 
@@ -108,6 +109,13 @@ class DelegateDeploymentPlan:
         }
 
     @property
+    def digest(self) -> str:
+        """Return a hash of all that a person confirms."""
+        place = [self.spec.region, self.spec.cluster, self.connector.pk, self.project.pk]
+        parts = [self.files, self.stack, *place]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @property
     def template(self) -> dict[str, Any]:
         return documents.build_template(self.spec, creates_log_group=self.creates_log_group)
 
@@ -120,6 +128,15 @@ class DelegateDeploymentPlan:
         )
 
 
+def require_permissions(actor: User, delegate: Delegate, project: Scope) -> None:
+    """Check the permissions to deploy a delegate by a project, whatever the connector. Raises `Forbidden`."""
+    require(actor, INSTALL_PERMISSION, delegate)
+    for permission in PROJECT_PERMISSIONS:
+        # Who sees the delegate knows its projects: nothing is hidden there.
+        if not can(actor, permission, project):
+            raise Forbidden(permission)
+
+
 def plan_delegate_deployment(
     *, actor: User, delegate: Delegate, project: Scope, connector: Connector
 ) -> DelegateDeploymentPlan:
@@ -127,9 +144,7 @@ def plan_delegate_deployment(
 
     Raises `BadInput` with the reason why Slipway cannot deploy it, and the errors of missing permissions.
     """
-    require(actor, INSTALL_PERMISSION, delegate)
-    for permission in PROJECT_PERMISSIONS:
-        require(actor, permission, project)
+    require_permissions(actor, delegate, project)
     require_access(actor, get_connector_requirements(connector, path="connector"))
     for path, message in list_deployment_problems(delegate, project, connector):
         raise BadInput(message, errors=[{"path": path, "message": message}])

@@ -1,7 +1,5 @@
 """Page that deploys a delegate to Amazon ECS, or upgrades it: its plan, and the confirmation."""
 
-import hashlib
-import json
 from functools import reduce
 from typing import Any, Final
 
@@ -83,7 +81,7 @@ def deploy_delegate_now(request: PageRequest, pk: int) -> HttpResponse:
     form = _build_form(request, delegate)
     plan = _build_plan(request, delegate, form)
     if request.method == "POST" and plan is not None:
-        if request.POST.get("digest") != _hash_plan(plan):
+        if request.POST.get("digest") != plan.digest:
             form.add_error(None, "The delegate was changed after this plan was shown. Check the plan again.")
         else:
             try:
@@ -98,7 +96,7 @@ def deploy_delegate_now(request: PageRequest, pk: int) -> HttpResponse:
         "delegate": delegate,
         "form": form,
         "plan": plan,
-        "digest": _hash_plan(plan) if plan else "",
+        "digest": plan.digest if plan else "",
     }
     # A reason against the choices that the page made itself is no error of the reader.
     status = form.http_status if request.method == "POST" else 200
@@ -131,9 +129,3 @@ def _build_plan(
     except Problem as problem:
         form.add_problem(problem)
         return None
-
-
-def _hash_plan(plan: DelegateDeploymentPlan) -> str:
-    """Return a hash of all that a person confirms."""
-    parts = [plan.files, plan.stack, plan.spec.region, plan.spec.cluster, plan.connector.pk, plan.project.pk]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,8 +1,17 @@
 """Every named route about delegates, their tasks, tokens and configurations."""
 
+from deployments.delegate_installs.operations import PROJECT_PERMISSIONS
 from tests.api.extra_objects import delegate_task
 from tests.api.requests import Ask, Row, add_scope, allow_get, configuration, get, use_key_of
 from tests.api.required_access import Lists, Needs, SignedIn
+
+
+def build_deployment_ask() -> Ask:
+    """A delegate of the world has no answers for ECS, so that all who may deploy it learn the reason."""
+    also = ("core_connector_access", *PROJECT_PERMISSIONS)
+    need = Needs("core_delegate_edit", 400, also=also)
+    return Ask("post", need, body=lambda world: {"connector_id": world.connector.pk})
+
 
 DELEGATES: dict[str, Row] = {
     "api-diagnose-delegate": Row((Ask("post", Needs("core_delegate_edit", 202)),), use_key_of("delegate")),
@@ -47,6 +56,15 @@ DELEGATES: dict[str, Row] = {
         ),
         use_key_of("delegate"),
     ),
+    "api-delegate-setup": Row(
+        (
+            get(Needs("core_delegate_view")),
+            Ask("patch", Needs("core_delegate_edit"), body=lambda world: {"size": "small"}),
+        ),
+        use_key_of("delegate"),
+    ),
+    "api-delegate-deployment-plan": Row((build_deployment_ask(),), use_key_of("delegate")),
+    "api-delegate-deployments": Row((build_deployment_ask(),), use_key_of("delegate")),
     "api-delegate-delays": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "api-delegate-logs": Row(
         (get(Needs("core_delegate_view")), get(Needs("core_delegate_view"), "?after=1")),

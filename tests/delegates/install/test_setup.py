@@ -1,7 +1,10 @@
 """The setup of a delegate that exists: its answers change, and its files with them."""
 
+from collections.abc import Callable
+
 import pytest
 from django.test import Client
+from rest_framework.test import APIClient
 
 from delegates.models import Delegate
 from rbac.models import AuditEntry, Scope, User
@@ -66,3 +69,27 @@ def test_the_built_in_delegate_has_no_setup(client: Client, project: Scope) -> N
     answer = client.post(f"/delegates/{built_in.pk}/setup/", ANSWERS)
     assert answer.status_code == 400
     assert "has no setup" in answer.content.decode()
+
+
+def test_programs_upgrade_by_a_change_of_some_answers(
+    admin: User, call: Callable[[User], APIClient], delegate: Delegate
+) -> None:
+    address, program = f"/api/v1/delegates/{delegate.pk}/setup", call(admin)
+    image = "registry.example.com/slipway-delegate:0.2.0"
+    before = program.get(address)
+    changed = program.patch(address, {"image": image, "size": "small", "uses": ["logs"]}, format="json")
+    assert changed.status_code == 200, changed.json()
+    role = {"image": image, "size": "small", "uses": ["logs"], "task_role": "slipway-eu"}
+    assert changed.json() == before.json() | role
+    late = program.patch(address, {"size": "large"}, format="json", HTTP_IF_MATCH=before["ETag"])
+    assert late.status_code == 412
+    refused = program.patch(address, {"aws_account_id": "12"}, format="json")
+    assert [error["path"] for error in refused.json()["errors"]] == ["aws_account_id"]
+    assert Delegate.objects.get(pk=delegate.pk).size == "small"
+
+
+def test_the_built_in_delegate_has_no_setup_in_the_api(
+    admin: User, call: Callable[[User], APIClient]
+) -> None:
+    built_in = Delegate.objects.get(is_built_in=True)
+    assert call(admin).get(f"/api/v1/delegates/{built_in.pk}/setup").status_code == 409
