@@ -154,7 +154,7 @@ def _list_secret_commands(plan: SpecPlan, reason: str) -> Iterator[ShellCommand]
 def _list_log_group_commands(plan: SpecPlan, _reason: str = "") -> Iterator[ShellCommand]:
     if plan.log_group:
         create = build_log_group_command(plan, plan.log_group)
-        yield ShellCommand("Create the log group", create, "diagnose")
+        yield ShellCommand("Create the missing log group", create, "diagnose")
     yield ShellCommand("Start the tasks again", build_restart_command(plan), "diagnose")
 
 
