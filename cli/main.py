@@ -8,7 +8,16 @@ from typing import Annotated, Final
 import typer
 
 from cli import mcp_server
-from cli.commands import approvals, configuration, delegates, executions, resources, run, sign_in
+from cli.commands import (
+    approvals,
+    configuration,
+    delegate_installs,
+    delegates,
+    executions,
+    resources,
+    run,
+    sign_in,
+)
 from cli.console import get_console, print_text
 from cli.errors import CliError, ExitCode
 from cli.text import clean_line
@@ -35,7 +44,9 @@ app.command("decide")(executions.decide)
 app.command("approvals")(approvals.list_approvals)
 app.command("approve")(approvals.approve)
 app.command("reject")(approvals.reject)
-app.command("delegates")(delegates.list_delegates)
+delegates.app.command("deploy")(delegate_installs.deploy)
+delegates.app.command("upgrade")(delegate_installs.upgrade)
+app.add_typer(delegates.app, name="delegates")
 app.command("spec")(delegates.print_spec)
 resources.register(app)
 app.command("export")(configuration.export)

@@ -1,4 +1,4 @@
-"""Commands `delegates` and `spec`."""
+"""Commands `delegates` and `spec`, and the group of commands about delegates."""
 
 import os
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.client import parse_scope
+from cli.client import ApiClient, parse_scope
 from cli.console import print_json, print_table, print_text
 from cli.errors import CliError, ExitCode
 from cli.lookups import list_limited
@@ -17,7 +17,12 @@ from cli.options import JsonOption, LimitOption, ScopeOption, UrlOption, connect
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
 
 
+app = typer.Typer(help="List delegates, or deploy one.", no_args_is_help=False)
+
+
+@app.callback(invoke_without_command=True)
 def list_delegates(
+    context: typer.Context,
     status: Annotated[
         str, typer.Option("--status", help="Status such as CONNECTED.", show_default=False)
     ] = "",
@@ -27,7 +32,9 @@ def list_delegates(
     url: UrlOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """List delegates with their state."""
+    """List delegates with their state; `deploy` and `upgrade` deploy one."""
+    if context.invoked_subcommand:
+        return
     filters = {"status": status.upper(), "tag": tag, **parse_scope(scope)}
     rows = list_limited(connect(url), "delegates", limit, **filters)
     if as_json:
@@ -67,16 +74,8 @@ def print_spec(
     The files may contain the delegate's token.
     """
     client = connect(url)
-    rows = list(client.list("delegates", name=delegate, **parse_scope(scope), limit=2))
-    if len(rows) != 1:
-        message = (
-            f"There is no delegate {delegate} that you may view."
-            if not rows
-            else f"Several delegates are named {delegate}."
-        )
-        advice = "`slipway delegates` lists them." if not rows else "Choose one with --scope."
-        raise CliError(message, next_step=advice, code=ExitCode.NOT_FOUND)
-    spec = client.send("POST", f"delegates/{rows[0]['id']}/task-spec", body={"image": image}).document
+    row = find_delegate(client, delegate, scope)
+    spec = client.send("POST", f"delegates/{row['id']}/task-spec", body={"image": image}).document
     for warning in spec["warnings"]:
         print_text(f"Warning: {warning}", style="yellow", is_error=True)
     if as_json:
@@ -85,6 +84,20 @@ def print_spec(
         _write_files(output, spec["files"])
     else:
         _print_files(spec)
+
+
+def find_delegate(client: ApiClient, name: str, scope: str) -> dict[str, Any]:
+    """Return the only delegate of that name in a scope. Raises `CliError` if there is none, or several."""
+    rows = list(client.list("delegates", name=name, **parse_scope(scope), limit=2))
+    if len(rows) != 1:
+        message = (
+            f"There is no delegate {name} that you may view."
+            if not rows
+            else f"Several delegates are named {name}."
+        )
+        advice = "`slipway delegates` lists them." if not rows else "Choose one with --scope."
+        raise CliError(message, next_step=advice, code=ExitCode.NOT_FOUND)
+    return rows[0]
 
 
 def _print_files(spec: Mapping[str, Any]) -> None:
