@@ -166,6 +166,7 @@ EXTENSION_POLICIES = (
             "ecs:DescribeServiceDeployments": "Reads stage, traffic and result of a deployment.",
             "ecs:DescribeServiceRevisions": "Reads the revisions that a deployment replaces.",
             "ecs:StopServiceDeployment": "Rolls back a deployment that is under way.",
+            "ecs:ContinueServiceDeployment": "Ends a pause of a deployment after its approval.",
         },
     ),
     IamPolicy(

@@ -191,6 +191,11 @@ class EcsClient:
         """Stop a service deployment: ECS rolls it back."""
         self._call("StopServiceDeployment", {"serviceDeploymentArn": arn, "stopType": "ROLLBACK"})
 
+    def continue_service_deployment(self, arn: str, hook_id: str, action: str) -> None:
+        """End a pause of a service deployment by CONTINUE or ROLLBACK."""
+        params = {"serviceDeploymentArn": arn, "hookId": hook_id, "action": action}
+        self._call("ContinueServiceDeployment", params)
+
     def describe_service_revisions(self, arns: Sequence[str]) -> list[ServiceRevision]:
         """Return the revisions that service deployments target; they name the task definition."""
         revisions: list[ServiceRevision] = []

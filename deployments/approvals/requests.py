@@ -34,7 +34,7 @@ class ApprovalRequester:
 
     def request(self, request: ApprovalRequest) -> None:
         """Request the approval once; the log names its approvers and its plan."""
-        if self._rows().exists():
+        if self._rows(request.key).exists():
             return
         context = self._context
         scope = context.reconcile_context.execution.scope
@@ -78,9 +78,9 @@ class ApprovalRequester:
         notify_approval(row, self._context.reconcile_context.mask, build_approval_link(row))
         publish_approvals_changed(row.pk)
 
-    def get_state(self) -> ApprovalState:
+    def get_state(self, key: str) -> ApprovalState:
         """Return the state of the approval; a decision or the deadline closes it in a separate commit."""
-        row = self._rows().get()
+        row = self._rows(key).get()
         counted = tally_decisions(row, row.decisions.all())
         while row.status == Approval.Status.WAITING:
             verdict = self._verdict(row, counted)
@@ -89,9 +89,14 @@ class ApprovalRequester:
                 self._context.wait_for_decision(row.expires_at)
                 break
             self._close(row, verdict)
-            row = self._rows().get()
+            row = self._rows(key).get()
             counted = tally_decisions(row, row.decisions.all())
         return ApprovalState(row.status, counted.approvers, counted.inputs, counted.by, counted.comment)
+
+    def withdraw(self, key: str) -> None:
+        """Withdraw an open approval in a separate commit."""
+        for row in self._rows(key).filter(status=Approval.Status.WAITING):
+            self._close(row, Approval.Status.WITHDRAWN)
 
     def _check(self, row: Approval) -> None:
         """Compute the plan, at first and on request."""
@@ -103,8 +108,8 @@ class ApprovalRequester:
             self._context.log(text, "warning")
         self._checked = (row, ahead)
 
-    def _rows(self) -> QuerySet[Approval]:
-        return Approval.objects.filter(step=self._context.step, attempt=self._context.attempt)
+    def _rows(self, key: str) -> QuerySet[Approval]:
+        return Approval.objects.filter(step=self._context.step, attempt=self._context.attempt, key=key)
 
     def _verdict(self, row: Approval, counted: ApprovalTally) -> str:
         """Return the verdict; a decision before the deadline counts at any later time."""
@@ -127,10 +132,12 @@ class ApprovalRequester:
     def _row(self, request: ApprovalRequest) -> Approval:
         context, step = self._context, self._context.step
         now = context.runtime.now()
+        deadline = step.timeout_at or now + timedelta(seconds=step.timeout_seconds)
         return Approval(
             execution=context.reconcile_context.execution,
             step=step,
             attempt=context.attempt,
+            key=request.key,
             message=request.message,
             group_names=list(request.groups),
             minimum_approvals=request.minimum,
@@ -138,7 +145,7 @@ class ApprovalRequester:
             inputs=[dict(approver_input) for approver_input in request.inputs],
             includes_history=request.with_history,
             requested_at=now,
-            expires_at=step.timeout_at or now + timedelta(seconds=step.timeout_seconds),
+            expires_at=min(request.expires_at or deadline, deadline),
         )
 
     def _words(self, request: ApprovalRequest) -> str:

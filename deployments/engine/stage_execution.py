@@ -179,6 +179,8 @@ def advance_action(reconcile_context: ReconcileContext, row: ActionRun) -> timed
         reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
     if row.start_done_at is None:
         end = run_phase(reconcile_context, row, "start", _start)
+    elif row.writes_made < row.writes_requested:
+        end = run_phase(reconcile_context, row, f"start {row.writes_requested}", _write)
     else:
         end = run_phase(reconcile_context, row, CHECK_PHASE, _is_done)
     if isinstance(end, PhaseWaiting):
@@ -187,9 +189,12 @@ def advance_action(reconcile_context: ReconcileContext, row: ActionRun) -> timed
         failures.fail_step(reconcile_context, row.step, row, end.failure)
         return None
     assert isinstance(end, PhaseFinished)  # noqa: S101 - a start that may send never ends as PhaseNeverSent
-    if row.start_done_at is not None:
-        return _finish_check(reconcile_context, row, end)
-    return _finish_start(reconcile_context, row, end.context)
+    if row.start_done_at is None:
+        return _finish_start(reconcile_context, row, end.context)
+    if row.writes_made < row.writes_requested:
+        _finish_write(reconcile_context, row, end.context)
+        return None
+    return _finish_check(reconcile_context, row, end)
 
 
 def _start(action: Action, context: StepContext) -> None:
@@ -198,6 +203,10 @@ def _start(action: Action, context: StepContext) -> None:
 
 def _is_done(action: Action, context: StepContext) -> bool:
     return action.is_done(context)
+
+
+def _write(action: Action, context: StepContext) -> None:
+    action.write(context)
 
 
 def _finish_start(
@@ -215,6 +224,14 @@ def _finish_start(
     )
 
 
+def _finish_write(reconcile_context: ReconcileContext, row: ActionRun, context: EngineStepContext) -> None:
+    """Record that the requested write is made; the next check follows immediately."""
+    reconcile_context.change(row, writes_made=row.writes_requested)
+    context.finish(keep_progress=False)
+    context.drop_results()
+    reconcile_context.save()
+
+
 def _finish_check(
     reconcile_context: ReconcileContext, row: ActionRun, end: PhaseFinished
 ) -> timedelta | None:
@@ -222,6 +239,8 @@ def _finish_check(
     if end.value:
         reconcile_context.change(row, state=ActionState.DONE, ended_at=now)
         _settle_superseded_undos(reconcile_context, row)
+    if end.context.is_write_requested:
+        reconcile_context.change(row, writes_requested=row.writes_requested + 1)
     end.context.finish(keep_progress=True)
     status = Status.RUNNING if end.value else end.context.waiting_status
     if status == Status.APPROVAL_WAITING:
@@ -230,6 +249,10 @@ def _finish_check(
     elif row.step.status != status and row.step.status not in TERMINAL_STATUSES:
         reconcile_context.change(row.step, status=status)
     if end.value:
+        reconcile_context.save()
+        return None
+    if end.context.is_write_requested:
+        # What the write does is decided for good before it is made.
         reconcile_context.save()
         return None
     # The result of this check is written when the pass ends, or by the next commit.

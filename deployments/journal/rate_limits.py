@@ -217,7 +217,7 @@ _OPERATIONS = {
     RateLimit("task changes", 100, 40): ("RunTask", "StopTask", "ExecuteCommand"),
     RateLimit("deployment reads", 50, 20): ("ListServiceDeployments", "DescribeServiceDeployments"),
     RateLimit("revision reads", 50, 20): ("DescribeServiceRevisions",),
-    RateLimit("deployment stops", 10, 1): ("StopServiceDeployment",),
+    RateLimit("deployment stops", 10, 1): ("StopServiceDeployment", "ContinueServiceDeployment"),
     RateLimit("tags", 20, 10): ("TagResource", "UntagResource", "ListTagsForResource"),
 }
 _LIMITS = {operation: limit for limit, operations in _OPERATIONS.items() for operation in operations}

@@ -12,8 +12,10 @@ from rbac.models import Scope, UserGroup
 
 
 class Approval(models.Model):
-    """Attempt of an approval step with its approvers and deadline.
+    """Request for an approval by an attempt of a step, with its approvers and deadline.
 
+    `key` tells the requests of one attempt apart: an approval step has one with "", a deployment one for each
+    pause of ECS.
     Only the engine writes `status` and the plan (`plan`, JSON; `plan_hash` is its hash). Pages add decisions,
     which increment `decision_count`, and request a new plan (`refreshes_requested`).
     """
@@ -32,6 +34,7 @@ class Approval(models.Model):
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="approvals")
     step = models.ForeignKey(StepExecution, on_delete=models.CASCADE, related_name="approvals")
     attempt = models.PositiveIntegerField()
+    key = models.CharField(max_length=128, blank=True, default="", db_default="")
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
     message = models.TextField(blank=True, default="")
     groups = models.ManyToManyField(UserGroup, related_name="+")
@@ -52,7 +55,7 @@ class Approval(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["step", "attempt"], name="approval_once_per_attempt"),
+            models.UniqueConstraint(fields=["step", "attempt", "key"], name="approval_once_per_key"),
         ]
         indexes = [
             models.Index(fields=["-requested_at", "-id"], name="approval_newest"),

@@ -364,6 +364,9 @@ class ActionRun(models.Model):
     undo_state = models.CharField(max_length=16, choices=UndoState, blank=True, default="")
     undo_attempts = models.PositiveIntegerField(default=0)
     undo_started_at = models.DateTimeField(null=True)
+    # Writes that its checks requested, and how many of them are made.
+    writes_requested = models.PositiveIntegerField(default=0, db_default=0)
+    writes_made = models.PositiveIntegerField(default=0, db_default=0)
     progress = models.JSONField(default=dict)
     log_cursors = models.JSONField(default=dict)
 

@@ -319,8 +319,14 @@ class PreviewStepContext(AwsClients):
         people = "one member" if request.minimum == 1 else f"{request.minimum} members"
         self.log(f"Waits for approval by {people} of {', '.join(request.groups)}")
 
-    def get_approval_state(self) -> ApprovalState:
+    def get_approval_state(self, key: str = "") -> ApprovalState:
         return ApprovalState("APPROVED")
+
+    def withdraw_approval(self, key: str) -> None:
+        """Do nothing: a preview requests no approval."""
+
+    def request_write(self) -> None:
+        """Do nothing: a preview makes no checks."""
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None:
         """Do nothing: a preview has no viewers."""

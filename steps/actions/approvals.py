@@ -12,7 +12,7 @@ from guards.limits import (
     NAME_CHARACTERS,
 )
 from steps.actions.base import Action, ActionFailed, BadStepSettingError, action
-from steps.actions.context import ApprovalRequest, StepContext
+from steps.actions.context import ApprovalRequest, ApprovalState, StepContext
 from steps.expressions import has_expression
 
 APPROVAL_REJECTED = "APPROVAL_REJECTED"
@@ -54,8 +54,7 @@ class RequestApproval(Action):
     def is_done(self, context: StepContext) -> bool:
         state = context.get_approval_state()
         if state.verdict == "REJECTED":
-            reason = f": {state.comment}" if state.comment else ""
-            raise ActionFailed(APPROVAL_REJECTED, f"{state.by} rejected this{reason}", outcome="")
+            raise ActionFailed(APPROVAL_REJECTED, describe_rejection(state), outcome="")
         if state.verdict == "EXPIRED":
             missing = self.minimum - len(state.approvers)
             raise ActionFailed(
@@ -68,6 +67,11 @@ class RequestApproval(Action):
             return False
         context.set_outputs(approvers=list(state.approvers), approverInputs=dict(state.inputs))
         return True
+
+
+def describe_rejection(state: ApprovalState) -> str:
+    """Return the sentence for a rejected approval."""
+    return f"{state.by} rejected this{f': {state.comment}' if state.comment else ''}"
 
 
 _GROUPS = ("approvers", "userGroups")

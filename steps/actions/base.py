@@ -93,8 +93,14 @@ class Action:
         raise NotImplementedError(f"{type(self).__name__} sends a write but cannot confirm it")
 
     def is_done(self, context: StepContext) -> bool:
-        """Check with reads only; raise `ActionFailed` once the action cannot succeed."""
+        """Check with reads only; raise `ActionFailed` once the action cannot succeed.
+
+        `request_write` lets the engine call `write` before the next check.
+        """
         return True
+
+    def write(self, context: StepContext) -> None:
+        """Make the write that a check requested by `request_write`; repeated after a crash like `start`."""
 
     def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
         """Check a last time at the timeout; return True if the action is done, or the failure to report."""

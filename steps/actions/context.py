@@ -25,7 +25,11 @@ class ApprovalRequest:
     minimum: int
     without_executor: bool
     inputs: tuple[Mapping[str, Any], ...]
-    with_history: bool
+    with_history: bool = False
+    key: str = ""
+    """Name of this request among those of its action."""
+    expires_at: datetime | None = None
+    """Deadline before that of the step."""
 
 
 @dataclass(frozen=True)
@@ -292,8 +296,16 @@ class StepContext(Protocol):
         """
         ...
 
-    def get_approval_state(self) -> ApprovalState:
-        """Return the state of the approval that this action requested."""
+    def get_approval_state(self, key: str = "") -> ApprovalState:
+        """Return the state of an approval that this action requested in an earlier pass."""
+        ...
+
+    def withdraw_approval(self, key: str) -> None:
+        """Withdraw a requested approval that is no longer needed."""
+        ...
+
+    def request_write(self) -> None:
+        """Let the engine call `write` of this action before its next check; `progress` says what to write."""
         ...
 
     def show_counts(self, *, running: int, desired: int, pending: int) -> None: ...

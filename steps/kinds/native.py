@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from steps.actions.approvals import Approvers
 from steps.actions.auto_scaling import AttachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
 from steps.actions.ecs_service.deployment_health import FailFast
 from steps.actions.ecs_service.native_updates import UpdateNativeService
@@ -23,6 +24,8 @@ class EcsNativeDeploySpec:
     sameAsAlreadyRunningInstances: bool = False
     """Deploy as many tasks as run now, instead of the desired count of the service definition."""
     failFast: FailFast = field(default_factory=FailFast)
+    approvers: Approvers = field(default_factory=lambda: Approvers(()))
+    """Who approves what PAUSE hooks hold; without it they are continued in ECS."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,12 @@ def ecs_native_deploy(spec: EcsNativeDeploySpec) -> Plan:
         SuspendAutoScaling(),
         UpdateNativeService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
         TagService(),
-        FollowServiceDeployment(fail_fast=spec.failFast),
+        FollowServiceDeployment(
+            fail_fast=spec.failFast,
+            groups=list(spec.approvers.userGroups),
+            minimum=spec.approvers.minimumCount,
+            without_executor=spec.approvers.disallowPipelineExecutor,
+        ),
         AttachAutoScaling(),
         ResumeAutoScaling(),
     )

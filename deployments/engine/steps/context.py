@@ -79,6 +79,7 @@ class EngineStepContext(AwsClients):
         self._waits_for_change = False
         self._recheck_at: datetime | None = None
         self.sleeps_until: datetime | None = None
+        self.is_write_requested = False
 
     @property
     def lease(self) -> Lease:
@@ -235,7 +236,9 @@ class EngineStepContext(AwsClients):
     @property
     def written_at(self) -> datetime | None:
         calls = self.reconcile_context.rows.list_action_calls(self.row)
-        writes = (row for row in calls if row.is_write and row.phase == "start" and row.error is None)
+        writes = (
+            row for row in calls if row.is_write and row.phase.startswith("start") and row.error is None
+        )
         return max((row.sent_at for row in writes if row.sent_at), default=None)
 
     @property
@@ -335,8 +338,14 @@ class EngineStepContext(AwsClients):
     def request_approval(self, request: ApprovalRequest) -> None:
         self.approval_requester.request(request)
 
-    def get_approval_state(self) -> ApprovalState:
-        return self.approval_requester.get_state()
+    def get_approval_state(self, key: str = "") -> ApprovalState:
+        return self.approval_requester.get_state(key)
+
+    def withdraw_approval(self, key: str) -> None:
+        self.approval_requester.withdraw(key)
+
+    def request_write(self) -> None:
+        self.is_write_requested = True
 
     def plan_approval(self) -> ApprovalPlan:
         """Return the plan of the later steps; delegates make the reads if the connector uses them."""

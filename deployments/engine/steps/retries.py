@@ -162,6 +162,7 @@ def _is_repeated(row: ActionRun, last: AwsCall) -> bool:
 def _reset(row: ActionRun, attempt: int) -> None:
     row.state, row.detail, row.consecutive_errors, row.progress = ActionState.WAITING, "", 0, {}
     row.start_done_at = row.started_at = row.ended_at = None
+    row.writes_requested = row.writes_made = 0
     row.attempt, row.undo_state, row.undo_started_at = attempt, "", None
     row.save(
         update_fields=[
@@ -169,6 +170,8 @@ def _reset(row: ActionRun, attempt: int) -> None:
             "detail",
             "consecutive_errors",
             "progress",
+            "writes_requested",
+            "writes_made",
             "start_done_at",
             "started_at",
             "ended_at",

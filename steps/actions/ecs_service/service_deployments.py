@@ -9,8 +9,18 @@ from datetime import timedelta
 from typing import Any, Final
 
 from aws.apis.ecs_types import EcsService, LifecycleHook, ServiceDeployment, get_arn_name
+from aws.errors import Invalid
+from steps.actions.approvals import APPROVAL_REJECTED, describe_rejection
 from steps.actions.base import Action, ActionFailed, action
-from steps.actions.context import StepContext
+from steps.actions.confirmations import (
+    Applied,
+    CallRecord,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    is_past_read_lag,
+)
+from steps.actions.context import ApprovalRequest, StepContext
 from steps.actions.ecs_service.deployment_health import FailFast
 from steps.actions.ecs_service.diagnosis import Diagnosis
 from steps.actions.ecs_service.snapshots import has_existed_before
@@ -45,16 +55,25 @@ FIRST_INTERVAL, INTERVAL = timedelta(seconds=10), timedelta(seconds=15)
 # Time in which tasks usually start: nobody looks for failed ones before, unless ECS counts some.
 USUAL_START = timedelta(seconds=45)
 MISSING_SECONDS: Final = 60
+# Progress keys: the pause whose approval is requested, its decision, and the sentence of a rejection.
+_REQUESTED_KEY, _DECISION_KEY, _REJECTION_KEY = "requested pause", "decided pause", "rejection"
+_HOOK_ACTIONS: Final = {"APPROVED": "CONTINUE", "REJECTED": "ROLLBACK"}
 
 
 @action
 @dataclass(frozen=True)
 class FollowServiceDeployment(Action):
-    """Follow the service deployment that the update started, until ECS reports its end."""
+    """Follow the service deployment that the update started, until ECS reports its end.
+
+    Members of the `groups` approve what a PAUSE hook holds; without groups it is continued in ECS.
+    """
 
     repeated_with = ("UpdateNativeService",)
 
     fail_fast: FailFast = field(default_factory=FailFast)
+    groups: list[str] = field(default_factory=list)
+    minimum: int = 1
+    without_executor: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.fail_fast, Mapping):  # as a stored row has it
@@ -83,15 +102,72 @@ class FollowServiceDeployment(Action):
         deployment = _read_deployment(context)
         if deployment is None:
             return False
-        log_deployment_changes(context, deployment)
+        log_deployment_changes(context, deployment, shows_command=not self.groups)
+        _withdraw_ended_pause(context, find_pause(deployment))
         if deployment.status == "SUCCESSFUL":
             self._log_success(context)
             return True
         diagnosis = self._look_at_tasks(context, deployment)
         if deployment.status in ENDED_STATUSES:
+            self._refuse_rejected(context, deployment)
             raise build_failure(*_describe_end(context, deployment), diagnosis, context)
         context.sleep(context.now() + INTERVAL)
+        if self.groups:
+            self._decide_pause(context, deployment)
         return False
+
+    def _decide_pause(self, context: StepContext, deployment: ServiceDeployment) -> None:
+        """Request an approval for an open pause, and the write that ends it once that is decided."""
+        progress, pause = context.progress, find_pause(deployment)
+        if pause is None or pause.id in (progress.get(_DECISION_KEY) or ()):
+            return
+        if _REQUESTED_KEY not in progress:
+            progress[_REQUESTED_KEY] = pause.id
+            context.request_approval(self._build_request(deployment, pause))
+            context.sleep(context.now())
+            return
+        state = context.get_approval_state(pause.id)
+        if state.verdict == "WAITING":
+            return
+        del progress[_REQUESTED_KEY]
+        if state.verdict in _HOOK_ACTIONS:
+            progress[_DECISION_KEY] = [pause.id, _HOOK_ACTIONS[state.verdict]]
+            progress[_REJECTION_KEY] = describe_rejection(state) if state.verdict == "REJECTED" else ""
+            context.request_write()
+        else:
+            progress[_DECISION_KEY] = [pause.id, ""]
+            context.log("The approval expired. ECS ends the pause at its own timeout", "warning")
+
+    def _build_request(self, deployment: ServiceDeployment, pause: LifecycleHook) -> ApprovalRequest:
+        weight = format_percent(deployment.target.production_weight or 0)
+        return ApprovalRequest(
+            message=f"ECS paused the deployment at {deployment.stage}. The new revision has {weight} of the "
+            "production traffic. Continue it? A rejection rolls it back.",
+            groups=tuple(self.groups),
+            minimum=self.minimum,
+            without_executor=self.without_executor,
+            inputs=(),
+            key=pause.id,
+            expires_at=pause.expires_at,
+        )
+
+    def write(self, context: StepContext) -> None:
+        hook_id, hook_action = context.progress[_DECISION_KEY]
+        try:
+            arn = context.get_output(SERVICE_DEPLOYMENT)
+            context.ecs.continue_service_deployment(arn, hook_id, hook_action)
+        except Invalid as refused:
+            # Somebody else ended the pause; the next check shows how.
+            context.log(f"ECS did not take the decision: {refused.display_message}", "warning")
+
+    def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
+        """Return whether the pause has ended."""
+        late = is_past_read_lag(context, call)
+        deployment = find_service_deployment(context)
+        hooks = deployment.hooks if deployment else ()
+        if any(hook.id == call.params["hookId"] and hook.status != PAUSED for hook in hooks):
+            return Applied({"serviceDeploymentArn": call.params["serviceDeploymentArn"]})
+        return NotApplied() if late else Unconfirmed()
 
     def _look_at_tasks(self, context: StepContext, deployment: ServiceDeployment) -> Diagnosis | None:
         """Read the service if its tasks start slowly or ECS gave up; fail on a fatal sign before ECS does."""
@@ -105,12 +181,15 @@ class FollowServiceDeployment(Action):
             fail_fast(context, service, own_deployment, diagnosis, self.fail_fast)
         return diagnosis
 
+    def _refuse_rejected(self, context: StepContext, deployment: ServiceDeployment) -> None:
+        if (rejection := context.progress.get(_REJECTION_KEY)) and deployment.status == "ROLLBACK_SUCCESSFUL":
+            raise ActionFailed(APPROVAL_REJECTED, rejection, outcome="ROLLED_BACK_BY_AWS")
+
     def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
         deployment = context.ecs.describe_service_deployment(context.get_output(SERVICE_DEPLOYMENT))
         if deployment is None or deployment.status in ENDED_STATUSES:
             return False
-        pauses = [hook for hook in deployment.hooks if hook.status == PAUSED]
-        reason = "It is paused by a hook" if pauses else "ECS goes on with it"
+        reason = "It is paused by a hook" if find_pause(deployment) else "ECS goes on with it"
         stage = f" at {deployment.stage}" if deployment.stage else ""
         return ActionFailed(
             "TIMED_OUT",
@@ -132,6 +211,19 @@ def _may_be_failing(context: StepContext, deployment: ServiceDeployment) -> bool
     now = context.now()
     began = context.progress.setdefault("starting since", now.timestamp())
     return deployment.failed_tasks > 0 or now.timestamp() - began >= USUAL_START.total_seconds()
+
+
+def _withdraw_ended_pause(context: StepContext, pause: LifecycleHook | None) -> None:
+    """Withdraw the approval of a pause that ended without it: by its timeout, or by another client."""
+    requested = context.progress.get(_REQUESTED_KEY)
+    if requested and (pause is None or pause.id != requested):
+        del context.progress[_REQUESTED_KEY]
+        context.withdraw_approval(requested)
+
+
+def find_pause(deployment: ServiceDeployment) -> LifecycleHook | None:
+    """Return the first hook that awaits an action."""
+    return next((hook for hook in deployment.hooks if hook.status == PAUSED), None)
 
 
 def format_percent(value: float) -> str:
@@ -177,8 +269,13 @@ def _refuse_foreign(context: StepContext, deployment: ServiceDeployment) -> None
     context.progress["is ours"] = True
 
 
-def log_deployment_changes(context: StepContext, deployment: ServiceDeployment) -> None:
-    """Log status, stage, traffic and hooks where they differ from the last check."""
+def log_deployment_changes(
+    context: StepContext, deployment: ServiceDeployment, *, shows_command: bool = True
+) -> None:
+    """Log status, stage, traffic and hooks where they differ from the last check.
+
+    `shows_command` adds the command that ends a pause.
+    """
     progress, target = context.progress, deployment.target
     context.show_counts(running=target.running, desired=target.requested, pending=target.pending)
     if deployment.stage and progress.get("stage") != deployment.stage:
@@ -190,7 +287,11 @@ def log_deployment_changes(context: StepContext, deployment: ServiceDeployment) 
             progress[f"{kind} weight"] = weight
             context.log(f"{kind} traffic: {format_percent(weight)} to the new revision")
     for hook in deployment.hooks:
-        _log_hook(context, deployment, hook)
+        if progress.get(f"hook {hook.id}") != hook.status:
+            progress[f"hook {hook.id}"] = hook.status
+            _log_hook(context, hook)
+            if shows_command and hook.status == PAUSED:
+                _log_command(context, deployment, hook)
     if progress.get("status", "IN_PROGRESS") != deployment.status:
         is_bad = deployment.status not in (*OPEN_STATUSES, "SUCCESSFUL")
         reason = f". {_get_reason(deployment)}" if is_bad else ""
@@ -198,19 +299,18 @@ def log_deployment_changes(context: StepContext, deployment: ServiceDeployment) 
     progress["status"] = deployment.status
 
 
-def _log_hook(context: StepContext, deployment: ServiceDeployment, hook: LifecycleHook) -> None:
-    key = f"hook {hook.id}"
-    if context.progress.get(key) == hook.status:
+def _log_hook(context: StepContext, hook: LifecycleHook) -> None:
+    if hook.status == PAUSED:
+        until = f" until {hook.expires_at:%Y-%m-%d %H:%M:%S} UTC" if hook.expires_at else ""
+        then = "goes on" if hook.timeout_action == "CONTINUE" else "rolls back"
+        context.log(f"Paused by a lifecycle hook{until}, then ECS {then}", "warning")
         return
-    context.progress[key] = hook.status
-    if hook.status != PAUSED:
-        name = f"function {hook.target.rsplit(':', 1)[-1]}" if hook.target else "pause"
-        is_bad = hook.status in ("FAILED", "TIMED_OUT")
-        context.log(f"Lifecycle hook, {name}: {hook.status}", "warning" if is_bad else "info")
-        return
-    until = f" until {hook.expires_at:%Y-%m-%d %H:%M:%S} UTC" if hook.expires_at else ""
-    then = "goes on" if hook.timeout_action == "CONTINUE" else "rolls back"
-    context.log(f"Paused by a lifecycle hook{until}, then ECS {then}", "warning")
+    name = f"function {hook.target.rsplit(':', 1)[-1]}" if hook.target else "pause"
+    is_bad = hook.status in ("FAILED", "TIMED_OUT")
+    context.log(f"Lifecycle hook, {name}: {hook.status}", "warning" if is_bad else "info")
+
+
+def _log_command(context: StepContext, deployment: ServiceDeployment, hook: LifecycleHook) -> None:
     context.log(
         f"aws ecs continue-service-deployment --service-deployment-arn {deployment.arn} --hook-id {hook.id} "
         "--action CONTINUE  # or ROLLBACK"

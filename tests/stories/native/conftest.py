@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from connectors.models import FileNode
-from deployments.models import Execution
+from deployments.models import Approval, Execution
+from rbac.models import Scope, User, UserGroup
 from tests.stories.blue_green.conftest import FOLDER, _full_buckets, shop  # noqa: F401 - fixtures
 from tests.stories.blue_green.shop import Shop
 
@@ -41,6 +42,35 @@ class Native:
         node.content = yaml.safe_dump(document)
         node.save()
 
+    def require_approval(self) -> User:
+        """Let a group approve what a pause holds, and return its member."""
+        scope = Scope.objects.get(identifier="demo")
+        group = UserGroup.objects.create(scope=scope, identifier="ops", name="Ops")
+        approver = User.objects.get(username="admin")
+        approver.user_groups.add(group)
+        hook = {"targetType": "PAUSE", "lifecycleStages": ["POST_TEST_TRAFFIC_SHIFT"]}
+        self.choose("BLUE_GREEN", lifecycleHooks=[hook])
+        self.save_pipeline({"approvers": {"userGroups": ["ops"]}})
+        return approver
+
+    def save_pipeline(self, spec: dict[str, Any]) -> None:
+        """Save the pipeline with these settings of its step."""
+        document = self.shop.document()
+        execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+        deploy = {"type": "EcsNativeDeploy", "identifier": "deploy", "name": "Deploy", "spec": spec}
+        rollback = {"type": "EcsNativeRollback", "identifier": "rollback", "name": "Rollback"}
+        execution |= {"steps": [{"step": deploy}], "rollbackSteps": [{"step": rollback}]}
+        self.shop.save(document)
+
+    def until_asked(self, execution: Execution) -> Approval:
+        """Advance time until the run waits for an approval whose plan is computed."""
+        for _ in range(300):
+            self.shop.drive.pass_time(1)
+            waiting = Approval.objects.filter(execution=execution, status="WAITING").exclude(plan_hash="")
+            if approval := waiting.first():
+                return approval
+        raise AssertionError(self.log(execution)[-8:])
+
     def run(self, tag: str) -> Execution:
         return self.shop.drive.run(tag)
 
@@ -66,12 +96,7 @@ class Native:
 
 @pytest.fixture
 def native(shop: Shop) -> Native:  # noqa: F811 - a fixture
-    document = shop.document()
-    execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
-    execution["steps"] = [{"step": {"type": "EcsNativeDeploy", "identifier": "deploy", "name": "Deploy"}}]
-    rollback = {"type": "EcsNativeRollback", "identifier": "rollback", "name": "Rollback"}
-    execution["rollbackSteps"] = [{"step": rollback}]
-    shop.save(document)
     made = Native(shop)
+    made.save_pipeline({})
     made.choose("BLUE_GREEN")
     return made

@@ -2,6 +2,7 @@
 
 import pytest
 
+from deployments.approvals.operations import approve_step, reject_step
 from deployments.models import Execution
 from tests.stories.native.conftest import Native
 from web.http.problems import BadInput
@@ -101,6 +102,47 @@ def test_a_pause_is_shown_with_the_command_that_ends_it(native: Native) -> None:
     native.shop.call("ecs", "ContinueServiceDeployment", serviceDeploymentArn=arn, hookId=hook_id)
     native.shop.drive.until_over(execution)
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+
+
+def test_an_approved_pause_goes_on(native: Native) -> None:
+    native.run("1")
+    approver = native.require_approval()
+    execution = native.shop.drive.start("2")
+    approval = native.until_asked(execution)
+    execution.refresh_from_db()
+    assert execution.status == "APPROVAL_WAITING"
+    assert "POST_TEST_TRAFFIC_SHIFT" in approval.message
+    native.shop.drive.pass_time(120)
+    assert native.deployment()["status"] == "IN_PROGRESS"
+    approve_step(actor=approver, approval=approval, diff=approval.plan_hash)
+    native.shop.drive.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED"), "\n".join(native.log(execution))
+
+
+def test_a_rejected_pause_rolls_back_and_names_who_rejected(native: Native) -> None:
+    native.run("1")
+    approver = native.require_approval()
+    execution = native.shop.drive.start("2")
+    approval = native.until_asked(execution)
+    reject_step(actor=approver, approval=approval, diff=approval.plan_hash, comment="too slow")
+    native.shop.drive.until_over(execution)
+    assert execution.failure["message"].startswith("admin rejected this: too slow")
+    assert native.deployment()["status"] == "ROLLBACK_SUCCESSFUL"
+    assert native.shop.forwards(native.shop.prod) == [native.shop.group("target1")]
+
+
+def test_a_pause_that_another_client_ends_needs_no_approval(native: Native) -> None:
+    native.run("1")
+    native.require_approval()
+    execution = native.shop.drive.start("2")
+    approval = native.until_asked(execution)
+    (detail,) = native.deployment()["lifecycleHookDetails"]
+    arn, hook_id = native.deployment()["serviceDeploymentArn"], detail["hookId"]
+    native.shop.call("ecs", "ContinueServiceDeployment", serviceDeploymentArn=arn, hookId=hook_id)
+    native.shop.drive.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+    approval.refresh_from_db()
+    assert approval.status == "WITHDRAWN"
 
 
 def test_a_deployment_takes_few_calls(native: Native) -> None:
