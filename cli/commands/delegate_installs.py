@@ -133,5 +133,7 @@ def _print_plan(plan: Mapping[str, Any]) -> None:
             ("IAM actions", ", ".join(plan["actions"])),
         )
     )
+    for note in plan["notes"]:
+        print_text(note, style="yellow")
     if plan["mirrors_image"]:
         print_text("Mirror the image before: the page Install has the commands.", style="yellow")

@@ -20,7 +20,7 @@ from web.http.problems import Conflict
 VIEW: Final = "core_delegate_view"
 TARGETS: Final = ("FARGATE", "EC2", "DOCKER", "COMPOSE", "KUBERNETES", "SHELL_SCRIPT")
 SECRET_KINDS: Final = ("PLAINTEXT", "EXISTING", "CREATE")
-NETWORK_MODES: Final = ("bridge", "awsvpc")
+NETWORK_MODES: Final = ("bridge", "host", "awsvpc")
 PROXY_SCHEMES: Final = ("http", "https")
 USES: Final = tuple(policy.identifier for policy in POLICIES)
 

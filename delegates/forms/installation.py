@@ -40,7 +40,7 @@ SECRET_CHOICES = (
     ("EXISTING", "Existing Secrets Manager secret"),
     ("PLAINTEXT", "Plain text in the task definition"),
 )
-MODE_CHOICES = (("", "bridge"), ("awsvpc", "awsvpc"))
+MODE_CHOICES = (("", "bridge"), ("host", "host"), ("awsvpc", "awsvpc"))
 SCHEME_CHOICES = (("http", "http"), ("https", "https"))
 
 
@@ -125,7 +125,9 @@ class DelegateSetupForm(PageForm):
         help_text="With a public IP the subnets must be public; without, private with a NAT gateway.",
     )
     network_mode = build_choice_field(
-        "Network mode", MODE_CHOICES, "awsvpc gives each task its own network interface."
+        "Network mode",
+        MODE_CHOICES,
+        "host uses the network of the instance, awsvpc one interface for each task.",
     )
     secret_kind = build_choice_field("Token storage", SECRET_CHOICES)
     secret_name = build_monospace_field(

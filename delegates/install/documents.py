@@ -113,6 +113,8 @@ def build_task_definition(plan: SpecPlan) -> Document:
     definition: Document = {"family": plan.family}
     if plan.request.is_awsvpc:
         definition["networkMode"] = "awsvpc"
+    elif plan.uses_host_network:
+        definition["networkMode"] = "host"
     elif plan.request.flavour == "v3":
         definition["networkMode"] = "bridge"
     definition |= {
@@ -190,7 +192,7 @@ def _build_legacy_container(plan: SpecPlan) -> Document:
         "essential": True,
         "cpu": plan.container_cpu,
         "memory": plan.container_memory,
-        "portMappings": [{"hostPort": AGENT_PORT, "containerPort": AGENT_PORT, "protocol": "tcp"}],
+        "portMappings": _build_port_mappings(),
     }
     return container | _build_common_container(plan)
 
@@ -201,7 +203,14 @@ def _build_v3_container(plan: SpecPlan) -> Document:
         container["cpu"] = plan.container_cpu
     if plan.container_memory:
         container["memory"] = plan.container_memory
-    return container | {"essential": True} | _build_common_container(plan)
+    container["essential"] = True
+    if plan.takes_host_port:
+        container["portMappings"] = _build_port_mappings()
+    return container | _build_common_container(plan)
+
+
+def _build_port_mappings() -> list[Document]:
+    return [{"hostPort": AGENT_PORT, "containerPort": AGENT_PORT, "protocol": "tcp"}]
 
 
 def _build_common_container(plan: SpecPlan) -> Document:

@@ -91,7 +91,7 @@ def _list_placeholder_warnings(plan: SpecPlan) -> Iterator[str]:
 
 def _list_hostname_warnings(plan: SpecPlan) -> Iterator[str]:
     if plan.request.hostname and not plan.hostname:
-        where = "Fargate" if plan.request.is_fargate else "the network mode awsvpc"
+        where = "Fargate" if plan.request.is_fargate else f"the network mode {plan.request.network.mode}"
         yield (
             f"The hostname {plan.request.hostname} is omitted: ECS does not support it on {where}. The "
             f"delegate uses its name."
@@ -107,7 +107,7 @@ def _list_network_warnings(plan: SpecPlan) -> Iterator[str]:
     if not plan.request.is_awsvpc:
         if network.subnets or network.security_groups:
             yield "Subnets and security groups are omitted: on EC2 tasks use the network of their instance."
-        if plan.request.flavour == "legacy" and plan.request.desired_count > 1:
+        if plan.takes_host_port and plan.request.desired_count > 1:
             yield "The task takes port 8080 of its instance: the cluster needs an instance for each task."
         return
     if plan.request.is_fargate and network.assign_public_ip:

@@ -152,11 +152,23 @@ class SpecPlan:
 
     @property
     def hostname(self) -> str:
-        """Return the container's hostname, if it can have one: ECS refuses it on awsvpc (T04)."""
-        if self.request.is_awsvpc:
+        """Return the container's hostname, if it can have one: awsvpc (T04) and host take none."""
+        if self.request.is_awsvpc or self.uses_host_network:
             return ""
         wants_one = self.request.flavour == "legacy" or self.request.kind in ("DOCKER", "COMPOSE")
         return self.request.hostname or (build_host_name(self.name) if wants_one else "")
+
+    @property
+    def uses_host_network(self) -> bool:
+        """Return whether tasks share the network of their EC2 instance."""
+        is_on_instance = self.request.kind == "ECS" and not self.request.is_awsvpc
+        return is_on_instance and self.request.network.mode == "host"
+
+    @property
+    def takes_host_port(self) -> bool:
+        """Return whether a task takes the agent's port of its EC2 instance, which then runs no second one."""
+        is_mapped = self.request.kind == "ECS" and self.request.flavour == "legacy"
+        return self.uses_host_network or (is_mapped and not self.request.is_awsvpc)
 
     @property
     def token(self) -> str:

@@ -62,7 +62,7 @@ KINDS: Final[tuple[Kind, ...]] = ("ECS", "DOCKER", "COMPOSE", "KUBERNETES", "SHE
 _TOKEN_FILE_KINDS: Final = ("COMPOSE", "KUBERNETES", "SHELL_SCRIPT")
 Flavour = Literal["legacy", "v3"]
 LaunchType = Literal["EC2", "FARGATE"]
-NetworkMode = Literal["", "bridge", "awsvpc"]
+NetworkMode = Literal["", "bridge", "host", "awsvpc"]
 SecretKind = Literal["PLAINTEXT", "EXISTING", "CREATE"]
 EXECUTION_ROLE: Final = "ecsTaskExecutionRole"
 TOKEN_FILE: Final = "delegate-token.txt"  # noqa: S105
@@ -254,7 +254,7 @@ def _find_choice_faults(request: SpecRequest) -> Iterator[InputProblem]:
         "kind": (request.kind, KINDS),
         "flavour": (request.flavour, ("legacy", "v3")),
         "launch_type": (request.launch_type, ("EC2", "FARGATE")),
-        "network.mode": (request.network.mode, ("", "bridge", "awsvpc")),
+        "network.mode": (request.network.mode, ("", "bridge", "host", "awsvpc")),
         "secret.kind": (request.secret.kind, ("PLAINTEXT", "EXISTING", "CREATE")),
     }
     for path, (value, allowed) in choices.items():
@@ -334,10 +334,9 @@ def _find_network_faults(request: SpecRequest) -> Iterator[InputProblem]:
                 yield _build_fault(
                     f"network.{name}.{number}", "is not a valid ID", f"those begin with {prefix}"
                 )
-    if request.is_fargate and request.network.mode == "bridge":
-        yield _build_fault(
-            "network.mode", "Fargate does not support bridge networking", "leave it out, or choose EC2"
-        )
+    if request.is_fargate and request.network.mode in ("bridge", "host"):
+        reason = f"Fargate does not support {request.network.mode} networking"
+        yield _build_fault("network.mode", reason, "leave it out, or choose EC2")
 
 
 def _find_secret_faults(request: SpecRequest) -> Iterator[InputProblem]:

@@ -68,6 +68,9 @@ class DelegateDeploymentPlanDocument(serializers.Serializer[Any]):
     )
     instances = serializers.IntegerField(source="spec.request.desired_count")
     identifier = serializers.CharField(help_text="Pipeline, service and environment in the project.")
+    notes = serializers.ListField(
+        child=serializers.CharField(), help_text="What the cluster needs before, as sentences."
+    )
     actions = serializers.ListField(
         child=serializers.CharField(), help_text="IAM actions that the connector needs."
     )

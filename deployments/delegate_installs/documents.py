@@ -25,6 +25,11 @@ STACK_STEP: Final = "stack"
 ROLE_PAUSE: Final = "15s"
 CONNECT_TIMEOUT: Final = "10m"
 Document = dict[str, Any]
+# Instances of a delegate on EC2 go to different zones, then to different hosts, as far as there are some.
+PLACEMENT: Final = (
+    {"type": "spread", "field": "attribute:ecs.availability-zone"},
+    {"type": "spread", "field": "instanceId"},
+)
 
 
 def refer_to_stack(output: str) -> str:
@@ -117,6 +122,10 @@ def build_deployed_service(plan: SpecPlan) -> Document:
     service = build_service_definition(plan)
     # Both belong to the infrastructure and to the task definition of the deployment.
     del service["cluster"], service["taskDefinition"]
+    # A cluster's default capacity providers may be of the other launch type.
+    service["launchType"] = plan.request.launch_type
+    if not plan.request.is_fargate:
+        service["placementStrategy"] = list(PLACEMENT)
     return service | {"deploymentConfiguration": build_deployment_configuration(plan.request.desired_count)}
 
 

@@ -100,6 +100,19 @@ class DelegateDeploymentPlan:
         return documents.creates_task_role(self.spec)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what the cluster needs before the deployment, as sentences."""
+        number = self.spec.request.desired_count + 1
+        if self.spec.request.is_fargate:
+            return ()
+        if self.spec.takes_host_port:
+            return (
+                f"Each task takes a port of its EC2 instance, and a new one starts before an earlier one "
+                f"stops: the cluster needs {number} instances.",
+            )
+        return (f"The EC2 instances of the cluster need room for {number} tasks while one replaces another.",)
+
+    @property
     def files(self) -> dict[str, str]:
         """Return the documents by title; the token is in none of them."""
         return {

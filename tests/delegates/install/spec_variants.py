@@ -28,7 +28,7 @@ def build_request(flavour: str = "v3", launch_type: str = "FARGATE", **values: o
 
 
 def _list_network_modes(launch_type: str) -> tuple[NetworkMode, ...]:
-    return ("",) if launch_type == "FARGATE" else ("", "awsvpc")
+    return ("",) if launch_type == "FARGATE" else ("", "host", "awsvpc")
 
 
 MATRIX = [

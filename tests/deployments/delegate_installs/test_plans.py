@@ -132,8 +132,42 @@ def test_without_a_use_neither_stack_nor_commands_have_a_task_role(
 
 
 @pytest.mark.parametrize(
+    ("mode", "flavour", "note"),
+    [
+        ("", "v3", "room for 3 tasks"),
+        ("awsvpc", "v3", "room for 3 tasks"),
+        ("host", "v3", "the cluster needs 3 instances"),
+        ("", "legacy", "the cluster needs 3 instances"),
+    ],
+)
+def test_a_delegate_on_ec2_is_spread_over_hosts_and_needs_subnets_with_awsvpc_only(
+    admin: User,
+    browse: Callable[[User], Client],
+    project: Scope,
+    connector: Connector,
+    mode: str,
+    flavour: str,
+    note: str,
+) -> None:
+    network = {} if mode == "awsvpc" else {"subnets": (), "security_groups": ()}
+    delegate = make(admin, project, target="EC2", network_mode=mode, flavour=flavour, **network)
+    plan = plan_for(admin, delegate, project, connector)
+    service = json.loads(plan.files["Service definition"])
+    assert (service["launchType"], service["desiredCount"]) == ("EC2", 2)
+    assert [strategy["field"] for strategy in service["placementStrategy"]][-1] == "instanceId"
+    assert ("networkConfiguration" in service) is (mode == "awsvpc")
+    task = json.loads(plan.files["Task definition"])
+    (container,) = task["containerDefinitions"]
+    assert ("hostname" in container) is (flavour == "legacy")
+    assert ("portMappings" in container) is ("instances" in note)
+    page = browse(admin).get(f"/delegates/{delegate.pk}/deploy/").content.decode()
+    assert note in page
+
+
+@pytest.mark.parametrize(
     ("answers", "message"),
     [
+        ({"target": "EC2", "network_mode": "awsvpc", "subnets": ()}, "no subnets or no security groups"),
         ({"target": "DOCKER"}, "Slipway deploys delegates on ECS only."),
         ({"subnets": ()}, "no subnets or no security groups"),
         ({"aws_account_id": "", "task_role": "delegate-role"}, "AWS account of the delegate is unknown"),

@@ -1,6 +1,7 @@
 """Slipway deploys a delegate by itself: to a connection, to the next image, and back from a bad one."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -45,7 +46,7 @@ def project(_demo: None) -> Scope:
     return Scope.objects.get(path="account/default/demo")
 
 
-def make_delegate(aws: SandboxProcess, project: Scope, tag: str) -> Delegate:
+def make_delegate(aws: SandboxProcess, project: Scope, tag: str, size: str = "", **others: Any) -> Delegate:
     seed = aws.seed()
     answers = WizardAnswers(
         region=seed["region"],
@@ -55,12 +56,14 @@ def make_delegate(aws: SandboxProcess, project: Scope, tag: str) -> Delegate:
         security_groups=(seed["security_group"],),
         image=f"registry.example.com/slipway-delegate:{tag}",
         secret_kind="CREATE",
+        **others,
     )
     return create_delegate(
         actor=User.objects.get(username="admin"),
         scope=project,
         name="deployed",
         answers=answers,
+        size=size,
         token=make_token(project, "deployed", f"slp_dlt_0123{planted('t' * 27)}"),
     )
 
@@ -116,6 +119,26 @@ def test_a_deployed_delegate_connects_and_no_record_has_its_token(
             aws_commands.run(pretend_aws.url, command.command, {})
     wait_until(lambda: list_stacks(pretend_aws) == [], "the end of the stack", 60)
     api.until("deployed", "DISCONNECTED")
+
+
+@pytest.mark.parametrize("mode", ["", "awsvpc", "host"])
+def test_both_instances_on_ec2_connect_from_different_hosts(
+    api: Api, pretend_aws: SandboxProcess, project: Scope, mode: str
+) -> None:
+    delegate = make_delegate(pretend_aws, project, "1.0.0", size="small", target="EC2", network_mode=mode)
+    execution = deploy(delegate, project)
+    lines = [str(line) for line in iterate_lines(execution.pk)]
+    assert execution.outcome == "COMPLETED", [execution.failure, *lines[-10:]]
+    api.until("deployed", "CONNECTED")
+    ecs, cluster = client(pretend_aws.url, "ecs"), pretend_aws.seed()["cluster"]
+    arns = ecs.list_tasks(cluster=cluster, serviceName="deployed-service")["taskArns"]
+    tasks = ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"]
+    assert len({task["containerInstanceArn"] for task in tasks}) == len(tasks) == 2
+    wait_until(lambda: count_connected(api) == 2, "both instances", 60)
+
+
+def count_connected(api: Api) -> int:
+    return sum(row["status"] == "CONNECTED" for row in api.delegate("deployed")["instances"])
 
 
 def test_a_bad_image_is_rolled_back_and_leaves_nothing(
