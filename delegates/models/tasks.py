@@ -70,6 +70,10 @@ class DelegateTask(models.Model):
     aws_account = models.CharField(max_length=12, blank=True, default="")
     environment = models.CharField(max_length=512, blank=True, default="")
     connector = models.ForeignKey(Connector, on_delete=models.SET_NULL, null=True, related_name="+")
+    # The delegate that the task helps to replace: it never gets it. Deletion is rare, so there is no index.
+    excluded_delegate = models.ForeignKey(
+        Delegate, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False
+    )
     status = models.CharField(max_length=12, choices=Status, default=Status.QUEUED)
     # Why it waits, or why it ended as it did.
     reason = models.TextField(blank=True, default="")

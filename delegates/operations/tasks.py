@@ -53,6 +53,7 @@ class TaskOptions(TypedDict, total=False):
     timeout_seconds: int
     deadline: datetime
     features: Sequence[str]
+    excluded_delegate_id: int | None
 
 
 def submit_task(

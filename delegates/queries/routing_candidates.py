@@ -39,6 +39,7 @@ def build_routing_request(task: DelegateTask) -> RoutingRequest:
         features=tuple(task.features),
         is_script=task.kind in DelegateTask.RUNS_CODE,
         needs_isolation=task.kind in DelegateTask.ISOLATED,
+        excluded=task.excluded_delegate_id,
     )
 
 

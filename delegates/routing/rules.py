@@ -21,6 +21,7 @@ class RoutingRule(StrEnum):
     SCRIPTS = "scripts"
     ISOLATION = "isolation"
     RELEASE = "release"
+    EXCLUDED = "not excluded"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class RoutingRequest:
     features: tuple[str, ...] = ()
     is_script: bool = False
     needs_isolation: bool = False
+    # Key of the delegate that the task helps to replace.
+    excluded: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,9 @@ def evaluate_rules(request: RoutingRequest, candidate: RoutingCandidate) -> tupl
         verdicts = (*verdicts, _check_scripts(request, candidate))
     if request.needs_isolation:
         verdicts = (*verdicts, _check_isolation(request, candidate))
-    return (*verdicts, _check_release(request, candidate)) if request.features else verdicts
+    if request.features:
+        verdicts = (*verdicts, _check_release(request, candidate))
+    return verdicts if request.excluded is None else (*verdicts, _check_excluded(request, candidate))
 
 
 def _check_connected(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
@@ -320,6 +325,18 @@ def _check_release(request: RoutingRequest, candidate: RoutingCandidate) -> Rule
     detail = f"Its release {'does not know' if missing else 'knows'} {titles}."
     remedy = "Upgrade all of its instances." if missing else ""
     return RuleVerdict(candidate.key, candidate.name, RoutingRule.RELEASE, not missing, detail, remedy)
+
+
+def _check_excluded(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
+    """Return the verdict on replacement: a delegate cannot finish, or undo, what stops its own tasks."""
+    ok = candidate.key != request.excluded
+    detail = (
+        "This deployment replaces another delegate."
+        if ok
+        else "This deployment replaces it, so another delegate has to perform it."
+    )
+    remedy = "" if ok else "Start another delegate with the same tags, or connect through Slipway."
+    return RuleVerdict(candidate.key, candidate.name, RoutingRule.EXCLUDED, ok, detail, remedy)
 
 
 _RULES: tuple[Callable[[RoutingRequest, RoutingCandidate], RuleVerdict], ...] = (

@@ -28,7 +28,7 @@ class DelegateDeploymentInput(serializers.Serializer[Any]):
     """Connector and project of a delegate's deployment."""
 
     connector_id = serializers.IntegerField(
-        min_value=1, help_text="AWS connector that creates the delegate; not through the delegate itself."
+        min_value=1, help_text="AWS connector that creates the delegate; not through this delegate alone."
     )
     org = serializers.CharField(required=False, max_length=int(NAME_CHARACTERS))
     project = serializers.CharField(

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 
 from connectors.models import Connector
 from connectors.specs.aws import parse_aws_spec
+from delegates.access.aws_access import list_required_features
 from delegates.connectivity import is_connected
-from delegates.models import Delegate
+from delegates.models import Delegate, DelegateTask
 from delegates.operations.installation import build_spec_request
-from delegates.queries.routing_candidates import list_effective_tags
+from delegates.queries.routing_candidates import list_effective_tags, read_candidate_pool
 from delegates.queries.task_connections import find_delegate
+from delegates.routing.rules import RoutingRequest, RoutingRule, evaluate_rules
 from deployments.delegate_installs.documents import build_deployed_plan
+from deployments.delegate_installs.records import build_identifier
 from rbac.models import Scope
 from web.clock import get_database_time
 
@@ -28,11 +31,12 @@ def list_deployment_problems(
         yield "project", f"The project has another delegate called {delegate.name}. Choose another project."
     if connector.kind != Connector.Kind.AWS or connector.scope.path not in project.ancestor_paths():
         yield "connector", f"Choose an AWS connector of {project} or of a scope above it."
-    elif _would_serve_itself(delegate, connector):
+    elif _would_serve_itself(delegate, connector) and not _has_other_delegate(delegate, project, connector):
         yield (
             "connector",
-            "This connector may connect through the delegate itself, which must not replace its own tasks. "
-            "Choose one that connects through Slipway, or one with delegate selectors of other delegates.",
+            "Only the delegate itself can serve this connector now, and it must not replace its own tasks. "
+            "Connect another delegate that has the connector's selectors, or choose a connector that "
+            "connects through Slipway.",
         )
 
 
@@ -58,3 +62,23 @@ def _would_serve_itself(delegate: Delegate, connector: Connector) -> bool:
         return False
     selectors = {selector.casefold() for selector in spec.delegate_selectors}
     return selectors <= list_effective_tags(delegate, instances, now)
+
+
+def _has_other_delegate(delegate: Delegate, project: Scope, connector: Connector) -> bool:
+    """Return whether another connected delegate may make the connector's calls, once it has capacity."""
+    request = RoutingRequest(
+        scope=project.path,
+        selectors=parse_aws_spec(connector.spec).delegate_selectors,
+        environment=f"{project.path}/{build_identifier(delegate)}",
+        task_kind=DelegateTask.Kind.AWS,
+        features=tuple(list_required_features(connector)),
+        excluded=delegate.pk,
+    )
+    candidates = read_candidate_pool([], get_database_time()).delegates.values()
+    return any(
+        all(
+            verdict.ok or verdict.rule is RoutingRule.CAPACITY
+            for verdict in evaluate_rules(request, candidate)
+        )
+        for candidate in candidates
+    )

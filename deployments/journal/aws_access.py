@@ -87,6 +87,7 @@ class DelegateTaskAwsAccess:
             aws_account=stage.account if self.access.uses_own_credentials else "",
             environment=stage.environment,
             connector=self.access.connector,
+            excluded_delegate_id=stage.excluded_delegate_id,
             timeout_seconds=CALL_SECONDS,
             deadline=get_call_deadline(call),
         )

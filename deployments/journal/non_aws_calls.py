@@ -213,6 +213,7 @@ class DelegateTaskWork:
             criterion=self._get_criterion(),
             environment=self._environment or call.step.stage.environment,
             connector=self.connector,
+            excluded_delegate_id=call.step.stage.excluded_delegate_id,
             timeout_seconds=max(1, seconds),
             deadline=deadline,
         )

@@ -12,6 +12,7 @@ from django.db.models.fields.json import KT
 from catalog.models.environments import Infrastructure
 from catalog.models.services import Service
 from connectors.models import Connector
+from delegates.models import Delegate
 from pipelines.models.pipelines import Pipeline
 from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope
@@ -206,6 +207,10 @@ class StageExecution(models.Model):
     # When it runs: {"pipelineStatus", "condition"}, None after success; and why it did not.
     when = models.JSONField(null=True)
     skip_reason = models.CharField(max_length=512, blank=True, default="")
+    # The delegate that the stage replaces, which gets none of its calls; a step names it.
+    excluded_delegate = models.ForeignKey(
+        Delegate, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
     # Stage of an earlier attempt whose outputs this one has; it is skipped.
     reused_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from catalog.artifacts import image_sources
 from catalog.manifests.locations import resolve_connectors
 from catalog.models import Artifact
 from catalog.overrides.variables import build_variable_expressions
+from delegates.queries.task_connections import find_delegate
 from deployments.execution.planning import attempts
 from deployments.execution.planning.attempts import AttemptStart
 from deployments.execution.planning.rollback_to_earlier import apply_earlier_run, list_own_manifests
@@ -25,6 +26,8 @@ from steps.conditions import parse_condition
 from steps.expressions import BadExpressionError, get_path_value
 from steps.kinds.registry import BadStepError, get_step_kind
 
+# The step that names the delegate that its stage deploys.
+DELEGATE_CONNECT: Final = "DelegateConnect"
 FrozenManifests = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
@@ -66,6 +69,8 @@ def write_plan(
             _save_groups(step.group)
             step.spec = store_own_texts(stage, step.type, step.spec)
             step.save()
+            if step.type == DELEGATE_CONNECT:
+                _exclude_replaced_delegate(stage, step)
             ActionRun.objects.bulk_create(
                 _build_action_run(step, *numbered) for numbered in enumerate(actions)
             )
@@ -75,6 +80,12 @@ def write_plan(
             attempts.reuse_results(stage, previous)
     if execution.rerun_of is not None and (start is None or start.is_whole):
         apply_earlier_run(execution, execution.rerun_of)
+
+
+def _exclude_replaced_delegate(stage: StageExecution, step: StepExecution) -> None:
+    """Keep the calls of a stage from the delegate whose tasks it replaces."""
+    stage.excluded_delegate = find_delegate(stage.execution.scope, step.spec["delegate"])
+    stage.save(update_fields=["excluded_delegate"])
 
 
 def _save_groups(group: StepGroup | None) -> None:

@@ -43,7 +43,7 @@ def test_who_passes_a_rule_gets_the_task(
     decision = decide_route(replace(REQUEST, **request_values), [replace(EU, **candidate)])
     assert decision.chosen is not None
     # Only of scripts is it asked who runs scripts, and only of what needs it who keeps tasks apart.
-    skipped_rules = (RoutingRule.SCRIPTS, RoutingRule.ISOLATION, RoutingRule.RELEASE)
+    skipped_rules = (RoutingRule.SCRIPTS, RoutingRule.ISOLATION, RoutingRule.RELEASE, RoutingRule.EXCLUDED)
     assert [candidate_rule.rule for candidate_rule in decision.verdicts] == [
         candidate_rule for candidate_rule in RoutingRule if candidate_rule not in skipped_rules
     ]
@@ -247,3 +247,14 @@ def test_who_cannot_keep_tasks_apart_works_for_one_project(
         assert "account/acme/other" in decision.sentence
         # Another instance may come.
         assert not decision.impossible
+
+
+def test_a_deployment_that_replaces_a_delegate_goes_to_another_one_or_waits() -> None:
+    request = replace(REQUEST, excluded=EU.key)
+    decision = decide_route(request, [EU, US])
+    assert decision.chosen == US
+    verdicts = {row.name: row for row in decision.verdicts if row.rule is RoutingRule.EXCLUDED}
+    assert (verdicts["eu"].ok, verdicts["us"].ok) == (False, True)
+    alone = decide_route(request, [EU])
+    assert (alone.chosen, alone.impossible) == (None, False)
+    assert "eu: This deployment replaces it, so another delegate has to perform it." in alone.sentence

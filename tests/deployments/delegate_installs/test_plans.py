@@ -12,18 +12,20 @@ from pytest_django import Settings
 
 from connectors.models import Connector, Secret
 from delegates.install.wizard import WizardAnswers
-from delegates.models import Delegate
+from delegates.models import Delegate, DelegateTask
 from delegates.operations.installation import create_delegate, get_installation
+from delegates.task_queue import route_waiting_tasks
 from deployments.delegate_installs.operations import (
     DelegateDeploymentPlan,
     deploy_delegate,
     plan_delegate_deployment,
 )
+from deployments.engine.reconcile import reconcile
 from deployments.models import Execution, StepExecution
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
-from tests.fixtures.delegates import make_instance, make_token
+from tests.fixtures.delegates import make_delegate, make_instance, make_token
 from tests.fixtures.people import make_person
 from tests.secret_watch.marker import planted
 from web.http.problems import BadInput
@@ -223,7 +225,7 @@ def test_the_deletion_of_a_deployed_delegate_names_what_stays(
     assert "deployed through" not in page
 
 
-def test_a_connector_through_the_delegate_itself_is_refused(
+def test_a_connector_that_only_the_delegate_itself_can_serve_is_refused(
     admin: User, project: Scope, connector: Connector
 ) -> None:
     delegate = make(admin, project)
@@ -233,8 +235,37 @@ def test_a_connector_through_the_delegate_itself_is_refused(
     make_instance(delegate, heartbeat_at=timezone.now() - timedelta(seconds=1))
     with pytest.raises(BadInput, match="must not replace its own tasks"):
         plan_for(admin, delegate, project, connector)
+    other = make_delegate(project, "us", tags=["eu"])
+    with pytest.raises(BadInput, match="Connect another delegate"):
+        plan_for(admin, delegate, project, connector)
+    make_instance(other, "host-2/10.0.0.2")
+    assert plan_for(admin, delegate, project, connector)
+    other.instances.all().delete()
     connector.spec |= {"delegate_selectors": ["other"]}
     assert plan_for(admin, delegate, project, connector)
+
+
+def test_no_call_of_the_run_may_go_to_the_delegate_that_it_replaces(
+    admin: User, project: Scope, connector: Connector, settings: Settings
+) -> None:
+    settings.ALLOW_AWS_ENDPOINTS = True
+    delegate = make(admin, project)
+    own = {"credentials": "Delegate", "delegate_selectors": ["EU"], "endpoint_url": "http://127.0.0.1:9999"}
+    connector.spec = {"connect_through": "Delegate", **own}
+    connector.save()
+    execution = deploy_delegate(actor=admin, plan=plan_for(admin, delegate, project, connector))
+    reconcile(execution.pk)
+    (task,) = DelegateTask.objects.all()
+    assert task.excluded_delegate == delegate
+    make_instance(delegate)
+    route_waiting_tasks(timezone.now())
+    task.refresh_from_db()
+    assert task.offered_to is None
+    assert "This deployment replaces it" in task.reason
+    make_instance(other := make_delegate(project, "us", tags=["eu"]), "host-2/10.0.0.2")
+    route_waiting_tasks(timezone.now())
+    task.refresh_from_db()
+    assert task.offered_to == other
 
 
 def test_rows_of_the_run_are_in_the_project_and_the_token_is_in_a_secret_alone(

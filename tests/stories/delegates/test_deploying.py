@@ -10,8 +10,9 @@ from connectors.models import Connector
 from delegates.install.commands import list_removal_commands
 from delegates.install.wizard import WizardAnswers
 from delegates.installations import list_installations
-from delegates.models import Delegate
+from delegates.models import Delegate, DelegateTask, get_account_id
 from delegates.operations.installation import create_delegate
+from delegates.operations.tokens import create_token
 from deployments.delegate_installs.operations import deploy_delegate, plan_delegate_deployment
 from deployments.journal import rate_limits
 from deployments.log import iterate_lines
@@ -20,12 +21,13 @@ from ops.demo.pipelines import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.contract.endpoint import client
-from tests.fixtures.agents import Api, Manager
+from tests.fixtures.agents import Api, Manager, StartAgent
 from tests.fixtures.delegates import make_token
 from tests.fixtures.demo import fill_in_demo
 from tests.fixtures.processes import wait_until
 from tests.secret_watch.marker import planted
 from tests.stories.delegates import aws_commands
+from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BAD_TAG = "nopull"
@@ -68,10 +70,12 @@ def make_delegate(aws: SandboxProcess, project: Scope, tag: str, size: str = "",
     )
 
 
-def deploy(delegate: Delegate, project: Scope, seconds: float = 150) -> Execution:
+def deploy(
+    delegate: Delegate, project: Scope, seconds: float = 150, *, connector: str = "sandbox_aws"
+) -> Execution:
     """Deploy as the confirmed page does, and wait for the end."""
-    actor, connector = User.objects.get(username="admin"), Connector.objects.get(identifier="sandbox_aws")
-    plan = plan_delegate_deployment(actor=actor, delegate=delegate, project=project, connector=connector)
+    actor, chosen = User.objects.get(username="admin"), Connector.objects.get(identifier=connector)
+    plan = plan_delegate_deployment(actor=actor, delegate=delegate, project=project, connector=chosen)
     execution = deploy_delegate(actor=actor, plan=plan)
 
     def is_over() -> bool:
@@ -167,3 +171,37 @@ def test_an_upgrade_to_a_bad_image_ends_with_the_earlier_one_connected(
         assert read_image(pretend_aws).endswith(f":{left}")
         assert api.until("deployed", "CONNECTED")
     assert list_stacks(pretend_aws) == ["slipway-delegate-deployed"]
+
+
+def test_the_upgrade_of_a_delegate_is_performed_by_another_one(
+    api: Api, pretend_aws: SandboxProcess, project: Scope, start_agent: StartAgent, admin: User
+) -> None:
+    delegate = make_delegate(pretend_aws, project, "1.0.0")
+    assert deploy(delegate, project).outcome == "COMPLETED"
+    own = {"connect_through": "Delegate", "delegate_selectors": ["shared"]}
+    base = Connector.objects.get(identifier="sandbox_aws")
+    spec = {**base.spec, **own}
+    Connector.objects.create(
+        scope=base.scope, identifier="shared", name="Shared", spec=spec, secret=base.secret
+    )
+    Delegate.objects.update(tags=["shared"])
+    with pytest.raises(BadInput, match="Only the delegate itself can serve this connector"):
+        deploy(delegate, project, connector="shared")
+    other = {
+        "HARNESS_ACCOUNT_ID": get_account_id(),
+        "HARNESS_TOKEN": create_token(actor=admin, scope=project, name="others").value,
+        "HARNESS_URL": api.url,
+        "HARNESS_NAME": "other",
+        "HARNESS_TAGS": "shared",
+    }
+    start_agent(other)
+    api.until("other", "CONNECTED")
+    answers = WizardAnswers.from_json(delegate.spec)
+    delegate.spec = replace(answers, image="registry.example.com/slipway-delegate:1.1.0").to_json()
+    delegate.save(update_fields=["spec"])
+    execution = deploy(delegate, project, connector="shared")
+    assert execution.outcome == "COMPLETED", execution.failure
+    tasks = DelegateTask.objects.filter(owner="call")
+    performers = set(tasks.values_list("instance__delegate__name", flat=True))
+    assert performers == {"other"}
+    assert read_image(pretend_aws).endswith(":1.1.0")
