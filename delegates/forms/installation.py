@@ -138,7 +138,8 @@ class DelegateSetupForm(PageForm):
         label="ARN of the secret", help_text="For an existing secret; its value is only the token."
     )
     hostname = build_monospace_field(
-        label="Hostname", help_text="Not supported by ECS on Fargate and with awsvpc: it is omitted."
+        label="Hostname",
+        help_text="Not supported on Fargate, and on EC2 only with bridge: otherwise it is omitted.",
     )
     cluster = build_monospace_field(label="Cluster")
     log_group = build_monospace_field(label="Log group")
