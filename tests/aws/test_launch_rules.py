@@ -145,6 +145,10 @@ def test_a_request_goes_with_its_task_definition(
         (request(placementConstraints=[{"type": "distinctInstance"}]), "placementConstraints"),
         (request(capacityProviderStrategy=[{"capacityProvider": "FARGATE"}]), "capacityProviderStrategy"),
         (request(networkConfiguration=None), "networkConfiguration"),
+        (
+            request(overrides={"ephemeralStorage": {"sizeInGiB": 20}}),
+            "overrides.ephemeralStorage.sizeInGiB",
+        ),
         (request(launchType="EC2", placementStrategy=[{"type": "random"}] * 6), "placementStrategy"),
     ],
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from aws.validation.problems import ParameterPath, ShapeProblem, quote_value
 from aws.validation.rules.common import RuleDocument, check_placeholders, check_tags, is_literal
+from aws.validation.rules.volumes import check_ephemeral_storage
 
 MOST_SUBNETS, MOST_GROUPS = 16, 5
 FARGATE_PROVIDERS = ("FARGATE", "FARGATE_SPOT")
@@ -78,6 +79,7 @@ def validate_run_task(request: RuleDocument) -> Iterator[ShapeProblem]:
     yield from check_placeholders(request)
     yield from check_tags(request.get("tags"))
     yield from validate_launch_settings(request)
+    yield from check_ephemeral_storage(request.get("overrides") or {}, ("overrides",))
     count = request.get("count")
     if isinstance(count, int) and count < 1:
         yield ShapeProblem(("count",), f"is {count}; run at least one task")

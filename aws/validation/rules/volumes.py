@@ -41,9 +41,14 @@ def validate_fargate_volumes(definition: RuleDocument) -> Iterator[ShapeProblem]
         if (volume.get("host") or {}).get("sourcePath"):
             path = ("volumes", number, "host", "sourcePath")
             yield ShapeProblem(path, "Fargate has no host whose folders could be mounted")
-    size = (definition.get("ephemeralStorage") or {}).get("sizeInGiB")
+    yield from check_ephemeral_storage(definition, ())
+
+
+def check_ephemeral_storage(document: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:
+    """Yield the problem of a size that Fargate does not have, of a task definition or of overrides."""
+    size = (document.get("ephemeralStorage") or {}).get("sizeInGiB")
     if isinstance(size, int) and not 21 <= size <= 200:
-        yield ShapeProblem(("ephemeralStorage", "sizeInGiB"), f"is {size}; 21 to 200 GiB allowed")
+        yield ShapeProblem((*path, "ephemeralStorage", "sizeInGiB"), f"is {size}; 21 to 200 GiB allowed")
 
 
 def _check_efs(efs: RuleDocument, definition: RuleDocument, path: ParameterPath) -> Iterator[ShapeProblem]:

@@ -141,4 +141,5 @@ def test_run_task_cannot_override_what_the_help_leaves_to_the_task_definition() 
     overrides = request.members["overrides"].members
     assert "volumes" not in overrides
     fields = {"privileged", "user", "linuxParameters", "mountPoints", "readonlyRootFilesystem"}
+    assert "ephemeralStorage" in overrides
     assert not fields & set(overrides["containerOverrides"].member.members)

@@ -17,6 +17,7 @@ from deployments.journal.aws_access import CALL_OWNER, open_engine_access
 from deployments.journal.call_owner import CallOwner
 from deployments.journal.runtime import EngineRuntime
 from deployments.models import AwsCall, Execution
+from tests.deployments.engine.conftest import pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import Hand, hand
 from web.clock import get_database_time
@@ -99,6 +100,36 @@ def test_a_deployment_and_its_rollback_run_through_a_delegate_with_its_own_crede
         "CONNECTOR",
     )
     assert task.environment.endswith("/dev") or task.environment.startswith("account/")
+
+
+@pytest.fixture
+def ringing_alarm(drive: Drive) -> str:
+    """The name of an alarm in the demo's account, made before the connector goes through delegates."""
+    params = {
+        "AlarmName": "errors",
+        "MetricName": "Errors",
+        "Namespace": "App",
+        "Statistic": "Sum",
+        "Period": 60,
+        "EvaluationPeriods": 1,
+        "Threshold": 1.0,
+        "ComparisonOperator": "GreaterThanThreshold",
+    }
+    drive.call("cloudwatch", "PutMetricAlarm", params)
+    state = {"AlarmName": "errors", "StateValue": "ALARM", "StateReason": "5 errors were above 1"}
+    drive.call("cloudwatch", "SetAlarmState", state)
+    return "errors"
+
+
+def test_alarms_of_a_verification_are_read_by_the_delegate(ringing_alarm: str, remote: Drive) -> None:
+    prod = hand("prod-eu", tags=("prod", "eu"))
+    step = f"- step: {{identifier: watch, type: Verify, spec: {{alarms: [{ringing_alarm}]}}}}"
+    remote.pipeline.yaml = pipeline_text(stage_text(step))
+    remote.pipeline.save()
+    execution = _run_to_end(remote, remote.start(), prod)
+    assert execution.failure is not None
+    assert execution.failure["message"] == "Alarm errors is in ALARM: 5 errors were above 1"
+    assert "DescribeAlarms" in prod.taken_operations
 
 
 def test_a_read_whose_delegate_is_lost_is_made_by_the_next_one(remote: Drive) -> None:
