@@ -7,14 +7,23 @@ from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from delegates.api.setups import DelegateSetupChange, change_answers
 from delegates.connectivity import Connectivity
-from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance
+from delegates.install.wizard import WizardAnswers
+from delegates.models import (
+    Delegate,
+    DelegateConfiguration,
+    DelegateEvent,
+    DelegateInstance,
+    DelegateToken,
+)
 from delegates.operations import delegates as operations
+from delegates.operations.installation import create_delegate
 from delegates.queries.delays import list_delegate_delays
 from delegates.queries.delegates import (
     VIEW,
@@ -30,6 +39,7 @@ from delegates.queries.delegates import (
 )
 from delegates.queries.history import read_agent_log
 from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS
+from rbac.models import Scope
 from rbac.policy import filter_visible
 from web.api.parameters import (
     FORCE_DELETE_PARAMETER,
@@ -152,6 +162,27 @@ class DelegateChange(serializers.Serializer[Any]):
     shares_scripts = serializers.BooleanField(required=False)
 
 
+class NewDelegate(DelegateSetupChange):
+    """Delegate to create with its setup; it connects once it is deployed, or its files are used."""
+
+    name = serializers.CharField(max_length=int(NAME_CHARACTERS))
+    tags = serializers.ListField(
+        child=serializers.CharField(max_length=int(NAME_CHARACTERS)), max_length=int(DELEGATE_TAGS)
+    )
+    configuration = serializers.CharField(
+        max_length=int(NAME_CHARACTERS), help_text="Identifier; by default the primary configuration."
+    )
+    token_id = serializers.IntegerField(min_value=1, help_text="By default a new token is created.")
+    org = serializers.CharField(max_length=int(NAME_CHARACTERS))
+    project = serializers.CharField(max_length=int(NAME_CHARACTERS))
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """Return the fields, of which only the name is required."""
+        fields = super().get_fields()
+        fields["name"].required = True
+        return fields
+
+
 class DelegateLogDocument(serializers.Serializer[Any]):
     """Lines of an agent's log; `first` is the number of the first one."""
 
@@ -210,8 +241,25 @@ AFTER = OpenApiParameter(
 )
 
 
+NEW_DELEGATE_EXAMPLE = OpenApiExample(
+    "Delegate on Fargate",
+    {
+        "name": "west",
+        "org": "default",
+        "project": "demo",
+        "size": "small",
+        "region": "eu-central-1",
+        "aws_account_id": "123456789012",
+        "cluster": "main",
+        "subnets": ["subnet-0a1b2c3d4e5f60718", "subnet-0a1b2c3d4e5f60719"],
+        "security_groups": ["sg-0a1b2c3d4e5f60718"],
+    },
+    request_only=True,
+)
+
+
 class Delegates(BaseApiView):
-    """Delegates."""
+    """Delegates; POST creates one that has not connected."""
 
     order = "name"
     oldest_first = True
@@ -235,6 +283,23 @@ class Delegates(BaseApiView):
         page_rows = pages.paginate_queryset(_select_document_relations(rows), request, self)
         return pages.get_paginated_response(serialize_delegates(page_rows, now))
 
+    @extend_schema(request=NewDelegate, responses={201: DelegateDocument}, examples=[NEW_DELEGATE_EXAMPLE])
+    def post(self, request: Request) -> Response:
+        body, scope = self.get_validated_body(NewDelegate), self.get_named_scope()
+        tokens, token_id = DelegateToken.objects.select_related("scope"), body.get("token_id")
+        made = create_delegate(
+            actor=self.principal,
+            scope=scope,
+            name=body["name"],
+            answers=change_answers(WizardAnswers(secret_kind="CREATE"), body),  # noqa: S106
+            size=body.get("size", ""),
+            tags=body.get("tags", ()),
+            configuration=_find_configuration(self, scope, body.get("configuration")),
+            token=self.get_visible(VIEW, tokens, pk=token_id) if token_id else None,
+        )
+        document = serialize_delegates([_get_delegate(self, made.pk)], get_database_time())[0]
+        return Response(document, status=201, headers={"Location": f"/api/v1/delegates/{made.pk}"})
+
 
 class DelegateDetail(BaseApiView):
     """Delegate."""
@@ -253,7 +318,7 @@ class DelegateDetail(BaseApiView):
             description=body.get("description"),
             tags=body.get("tags"),
             shares_scripts=body.get("shares_scripts"),
-            configuration=_find_configuration(self, delegate, body.get("configuration")),
+            configuration=_find_configuration(self, delegate.scope, body.get("configuration")),
         )
         return _build_response(_get_delegate(self, pk))
 
@@ -390,12 +455,12 @@ def _validate_status(status: str) -> str:
 
 
 def _find_configuration(
-    route: BaseApiView, delegate: Delegate, identifier: str | None
+    route: BaseApiView, scope: Scope, identifier: str | None
 ) -> DelegateConfiguration | None:
-    """Return the nearest configuration with that identifier at or above a delegate. Raises `BadInput`."""
+    """Return the nearest configuration with that identifier at or above a scope. Raises `BadInput`."""
     if not identifier:
         return None
-    near = DelegateConfiguration.objects.filter(scope__path__in=delegate.scope.ancestor_paths())
+    near = DelegateConfiguration.objects.filter(scope__path__in=scope.ancestor_paths())
     visible = filter_visible(route.principal, "core_delegateconfiguration_view", near.select_related("scope"))
     configuration = visible.filter(identifier=identifier).order_by("-scope__path").first()
     if configuration is None:

@@ -1,6 +1,7 @@
 """Route of a delegate's setup: the answers that decide its files and its deployment."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -73,10 +74,10 @@ class DelegateSetupChange(DelegateSetupDocument):
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """Return the fields of the document, none of which is required."""
-        fields = super().get_fields()
-        for field in fields.values():
+        optional = super().get_fields()
+        for field in optional.values():
             field.required = False
-        return fields
+        return optional
 
 
 UPGRADE_EXAMPLE = OpenApiExample(
@@ -103,10 +104,7 @@ class DelegateSetup(BaseApiView):
         body, delegate = self.get_validated_body(DelegateSetupChange), self._get_delegate(pk)
         check_version(request, _get_version(delegate))
         size = body.pop("size", delegate.size)
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in body.items()
-        }
-        answers = replace(_get_answers(delegate), **values)
+        answers = change_answers(_get_answers(delegate), body)
         return _build_response(
             change_setup(actor=self.principal, delegate=delegate, answers=answers, size=size)
         )
@@ -114,6 +112,17 @@ class DelegateSetup(BaseApiView):
     def _get_delegate(self, pk: int) -> Delegate:
         rows = Delegate.objects.select_related("scope", "token", "configuration")
         return self.get_visible(VIEW, rows, pk=pk)
+
+
+def change_answers(answers: WizardAnswers, body: Mapping[str, Any]) -> WizardAnswers:
+    """Return answers with those of a body in their place; other fields of the body are ignored."""
+    names = {field.name for field in fields(WizardAnswers)}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in body.items()
+        if name in names
+    }
+    return replace(answers, **values)
 
 
 def _get_answers(delegate: Delegate) -> WizardAnswers:

@@ -33,6 +33,7 @@ DELEGATES: dict[str, Row] = {
         (
             get(Lists("core_delegate_view")),
             get(Lists("core_delegate_view", sign=""), "?name=eu&tag=x&status=CONNECTED"),
+            Ask("post", Needs("core_delegate_edit", 201), body=add_scope(name="new")),
         )
     ),
     "api-delegate": Row(

@@ -88,6 +88,23 @@ def test_programs_upgrade_by_a_change_of_some_answers(
     assert Delegate.objects.get(pk=delegate.pk).size == "small"
 
 
+def test_programs_create_a_delegate_whose_token_is_in_no_answer(
+    admin: User, call: Callable[[User], APIClient], project: Scope
+) -> None:
+    program, place = call(admin), {"org": project.org, "project": project.project}
+    body = {"name": "west", "target": "EC2", "size": "small", "tags": ["eu"], **place}
+    made = program.post("/api/v1/delegates", body, format="json")
+    assert made.status_code == 201, made.json()
+    assert (made.json()["status"], made.json()["own_tags"]) == ("NEVER_CONTACTED", ["eu"])
+    setup = program.get(f"{made['Location']}/setup").json()
+    assert (setup["target"], setup["secret_kind"]) == ("EC2", "CREATE")
+    token = Delegate.objects.get(name="west").token
+    assert token is not None
+    assert str(token.value) not in made.content.decode()
+    again = program.post("/api/v1/delegates", body, format="json")
+    assert (again.status_code, again.json()["errors"][0]["path"]) == (409, "name")
+
+
 def test_the_built_in_delegate_has_no_setup_in_the_api(
     admin: User, call: Callable[[User], APIClient]
 ) -> None:
