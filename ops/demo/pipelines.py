@@ -21,6 +21,7 @@ SERVICE_DEFINITION = "CreateServiceRequest.yaml"
 RUN_TASK_REQUEST = "RunTaskRequest.yaml"
 # The files of a demo by the samples that they are made of.
 SERVICE_SAMPLES = {TASK_DEFINITION: TASK_DEFINITION, SERVICE_DEFINITION: SERVICE_DEFINITION}
+NATIVE_SAMPLES = {**SERVICE_SAMPLES, SERVICE_DEFINITION: "CreateNativeServiceRequest.yaml"}
 BLUE_GREEN_SAMPLES = {**SERVICE_SAMPLES, SERVICE_DEFINITION: "CreateBlueGreenServiceRequest.yaml"}
 RUN_TASK_SAMPLES = {TASK_DEFINITION: TASK_DEFINITION, RUN_TASK_REQUEST: RUN_TASK_REQUEST}
 MANIFEST_KINDS = (
@@ -69,6 +70,10 @@ class SandboxFacts:
                 "prod_rule": prod["default_rule_arn"],
                 "stage_listener": stage["arn"],
                 "stage_rule": stage["default_rule_arn"],
+                "prod_path_rule": prod["path_rule_arn"],
+                "prod_path_group": prod["path_target_group"],
+                "stage_path_rule": stage["path_rule_arn"],
+                "stage_path_group": stage["path_target_group"],
             }
         return placeholders
 
@@ -115,6 +120,16 @@ DEMO_PIPELINES = (
         ecs_service="storefront",
         family="storefront",
         samples=BLUE_GREEN_SAMPLES,
+        needs_load_balancer=True,
+    ),
+    DemoPipeline(
+        pipeline="native_demo",
+        service="native_app",
+        name="Native app",
+        folder=f"{FOLDER}/Native",
+        ecs_service="api",
+        family="api",
+        samples=NATIVE_SAMPLES,
         needs_load_balancer=True,
     ),
     DemoPipeline(

@@ -51,7 +51,9 @@ STAGE_DESCRIPTIONS: Final[Mapping[str, str]] = {
     "BAKE_TIME": "both revisions run",
     "CLEAN_UP": "tasks that no longer have traffic stop",
 }
-FIRST_INTERVAL, INTERVAL = timedelta(seconds=10), timedelta(seconds=15)
+FIRST_INTERVAL, INTERVAL, LONG_INTERVAL = (timedelta(seconds=seconds) for seconds in (10, 15, 20))
+# Stages that last: checks are rarer.
+LONG_STAGES: Final = ("SCALE_UP", "BAKE_TIME")
 # Time in which tasks usually start: nobody looks for failed ones before, unless ECS counts some.
 USUAL_START = timedelta(seconds=45)
 MISSING_SECONDS: Final = 60
@@ -105,13 +107,15 @@ class FollowServiceDeployment(Action):
         log_deployment_changes(context, deployment, shows_command=not self.groups)
         _withdraw_ended_pause(context, find_pause(deployment))
         if deployment.status == "SUCCESSFUL":
+            # The last events of the service belong to the log.
+            context.observe_service(context.get_output("serviceName"))
             self._log_success(context)
             return True
         diagnosis = self._look_at_tasks(context, deployment)
         if deployment.status in ENDED_STATUSES:
             self._refuse_rejected(context, deployment)
             raise build_failure(*_describe_end(context, deployment), diagnosis, context)
-        context.sleep(context.now() + INTERVAL)
+        context.sleep(context.now() + (LONG_INTERVAL if deployment.stage in LONG_STAGES else INTERVAL))
         if self.groups:
             self._decide_pause(context, deployment)
         return False

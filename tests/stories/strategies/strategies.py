@@ -10,7 +10,8 @@ class Strategy:
     `app` is its service, `is_of_service` whether that runs as an ECS service; `target_group` the one that
     stories put into a service definition that names none; `overtaken_in` the step in which somebody else's
     deployment comes between; `versions` tags that end well, one after the other; `beginnings` how many
-    deployments there are before a further one finds what every later one finds.
+    deployments there are before a further one finds what every later one finds; `is_observed_in_batches`
+    whether its ECS service is read together with others.
     """
 
     pipeline: str
@@ -24,6 +25,7 @@ class Strategy:
     versions: tuple[str, str, str] = ("1.27", "1.28", "1.29")
     is_of_service: bool = True
     beginnings: int = 1
+    is_observed_in_batches: bool = True
 
     @property
     def name(self) -> str:
@@ -56,13 +58,22 @@ BLUE_GREEN = Strategy(
     overtaken_in="ecs_blue_green_create",
     beginnings=2,
 )
+NATIVE = Strategy(
+    pipeline="native_demo",
+    folder="/ECS Tutorial/Native",
+    app="native_app",
+    steps=("ecs_native_deploy",),
+    overtaken_in="ecs_native_deploy",
+    is_observed_in_batches=False,
+)
 RUN_TASK = Strategy(
     pipeline="run_task_demo",
     folder="/ECS Tutorial/Run task",
     app="job_app",
     is_of_service=False,
+    is_observed_in_batches=False,
     steps=("ecs_run_task",),
     rolls_back=False,
     versions=("done", "done", "done"),
 )
-STRATEGIES = (ROLLING, CANARY, BLUE_GREEN, RUN_TASK)
+STRATEGIES = (ROLLING, CANARY, BLUE_GREEN, NATIVE, RUN_TASK)

@@ -90,8 +90,8 @@ def test_a_deployment_takes_few_statements(play: Play, count: Count) -> None:
     assert execution.status == "SUCCESS", execution.failure
     assert count.advances >= 25
     assert count.per_advance <= MOST_PER_ADVANCE, count
-    # An ECS task is looked at in passes of its execution; a service together with others, and before them.
-    assert bool(count.of_idle_groups) == play.strategy.is_of_service
+    # A task or service deployment is read in passes of its execution; a service with others, and before them.
+    assert bool(count.of_idle_groups) == play.strategy.is_observed_in_batches
     assert max(count.of_idle_groups, default=0) <= MOST_FOR_NOTHING
 
 
