@@ -184,7 +184,8 @@ def test_the_upgrade_of_a_delegate_is_performed_by_another_one(
     Connector.objects.create(
         scope=base.scope, identifier="shared", name="Shared", spec=spec, secret=base.secret
     )
-    Delegate.objects.update(tags=["shared"])
+    delegate.tags = ["shared"]
+    delegate.save(update_fields=["tags"])
     with pytest.raises(BadInput, match="Only the delegate itself can serve this connector"):
         deploy(delegate, project, connector="shared")
     other = {
