@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 from delegates.agent import VERSION as AGENT_VERSION
+from delegates.releases import RELEASE_DATES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -34,6 +35,8 @@ def find_problems(version: str, root: Path) -> list[str]:
         problems.append(f"CHANGELOG.md has no heading for {version}.")
     elif not re.fullmatch(r"\d{4}-\d\d-\d\d", heading[1]):
         problems.append(f"CHANGELOG.md says “{heading[1]}” in place of the date of {version}.")
+    elif str(RELEASE_DATES.get(version)) != heading[1]:
+        problems.append(f"delegates/releases.py lacks {version} with the date {heading[1]} of CHANGELOG.md.")
     if _run_git(root, "status", "--porcelain"):
         problems.append("There are changes that are not committed.")
     if _run_git(root, "tag", "--list", f"v{version}"):

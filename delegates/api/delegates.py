@@ -33,6 +33,7 @@ from delegates.queries.delegates import (
     count_running_tasks,
     filter_by_status,
     filter_by_tag,
+    filter_outdated,
     list_instance_facts,
     list_last_ends,
     prefetch_instances,
@@ -115,6 +116,11 @@ class DelegateDocument(serializers.Serializer[Any]):
         child=serializers.CharField(),
         source="facts.differences",
         help_text="Facts in which its connected instances differ, as sentences.",
+    )
+    unsupported_since = serializers.DateField(
+        source="facts.unsupported_since",
+        allow_null=True,
+        help_text="Since when the release of an instance is unsupported; null if it is supported or unknown.",
     )
     archived_at = serializers.DateTimeField(source="delegate.archived_at", allow_null=True)
     admission = serializers.ChoiceField(choices=Delegate.Admission.choices, source="delegate.admission")
@@ -235,6 +241,9 @@ STATUS = OpenApiParameter(
     enum=[status.value for status in Connectivity],
     description="Filter by status; by default all but archived ones.",
 )
+OUTDATED = OpenApiParameter(
+    "outdated", OpenApiTypes.BOOL, description="Only delegates with a release that is no longer supported."
+)
 INSTANCE = OpenApiParameter("instance", OpenApiTypes.INT, description="Instance; by default the newest.")
 AFTER = OpenApiParameter(
     "after", OpenApiTypes.INT, description="Number of the first line: `next` of the previous response."
@@ -265,7 +274,7 @@ class Delegates(BaseApiView):
     oldest_first = True
 
     @extend_schema(
-        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, NAME, TAG, STATUS, *PAGE_PARAMETERS],
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, NAME, TAG, STATUS, OUTDATED, *PAGE_PARAMETERS],
         responses=DelegateDocument(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -277,6 +286,8 @@ class Delegates(BaseApiView):
             rows = rows.filter(name=name)
         if tag := request.GET.get("tag"):
             rows = filter_by_tag(rows, tag, now)
+        if self.is_flag_set("outdated"):
+            rows = filter_outdated(rows, now)
         status = request.GET.get("status", "")
         rows = filter_by_status(rows, _validate_status(status) if status else "", now)
         pages = CursorPagination()

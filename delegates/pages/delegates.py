@@ -61,6 +61,8 @@ def list_delegates(request: PageRequest) -> HttpResponse:
         delegates = delegates.filter(name__icontains=text)
     if tag:
         delegates = queries.filter_by_tag(delegates, tag, now)
+    if outdated := "outdated" in request.GET:
+        delegates = queries.filter_outdated(delegates, now)
     delegates = queries.filter_by_status(delegates, status, now)
     page = paginate_queryset(queries.prefetch_instances(delegates), request, order="name", oldest_first=True)
     content = {
@@ -70,7 +72,8 @@ def list_delegates(request: PageRequest) -> HttpResponse:
         "chosen": status,
         "text": text,
         "tag": tag,
-        "filtered": bool(status or text or tag),
+        "outdated": outdated,
+        "filtered": bool(status or text or tag or outdated),
         "topics": get_list_topics(request, DELEGATE_LIST_TOPIC, is_shared=True),
         "late_after": int(LATE_AFTER.total_seconds()),
         "can_add": can_anywhere(request.user, EDIT_PERMISSION),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.utils import timezone
@@ -17,6 +17,7 @@ from delegates.connectivity import (
 )
 from delegates.models import Delegate, DelegateEvent, DelegateInstance, DelegateTask, DelegateToken
 from delegates.queries.differences import list_differences
+from delegates.releases import find_unsupported_since, list_outdated_versions
 from rbac.models import Scope
 from rbac.policy import Principal, build_below_filter, filter_visible
 
@@ -57,6 +58,7 @@ class DelegateFacts:
     capacity: int
     running: int
     differences: tuple[str, ...]
+    unsupported_since: date | None
 
 
 def list_visible_delegates(
@@ -75,6 +77,13 @@ def filter_by_status(delegates: QuerySet[Delegate], status: str, now: datetime) 
     if not status:
         return delegates.filter(archived_at=None)
     return delegates.alias(connectivity=build_connectivity_case(now)).filter(connectivity=status)
+
+
+def filter_outdated(delegates: QuerySet[Delegate], now: datetime) -> QuerySet[Delegate]:
+    """Filter by instances whose release is no longer supported."""
+    versions = list_outdated_versions(now.astimezone(UTC).date())
+    outdated = DelegateInstance.objects.filter(version__in=versions, status__in=EXPECTED_STATUSES)
+    return delegates.filter(is_built_in=False, pk__in=outdated.values("delegate"))
 
 
 def filter_by_tag(delegates: QuerySet[Delegate], tag: str, now: datetime) -> QuerySet[Delegate]:
@@ -192,6 +201,9 @@ def build_delegate_facts(
         capacity=sum(instance.capacity for instance in present_instances),
         running=sum(running.get(instance.pk, 0) for instance in instances),
         differences=list_differences(present_instances),
+        unsupported_since=find_unsupported_since(
+            (instance.version for instance in expected), now.astimezone(UTC).date()
+        ),
     )
 
 

@@ -1,6 +1,7 @@
 """A commit is released only in a state that its version describes."""
 
 import subprocess
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,13 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_dated_and_committed_version_can_be_released(checkout: Path) -> None:
+def test_a_dated_and_committed_version_can_be_released(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert release.find_problems(VERSION, checkout) == [
+        f"delegates/releases.py lacks {VERSION} with the date 2026-11-25 of CHANGELOG.md."
+    ]
+    monkeypatch.setattr(release, "RELEASE_DATES", {VERSION: date(2026, 11, 25)})
     assert release.find_problems(VERSION, checkout) == []
 
 
