@@ -78,6 +78,9 @@ class DelegateInstanceDocument(serializers.Serializer[Any]):
     tags = serializers.ListField(child=serializers.CharField(), source="instance.tags")
     ecs = serializers.JSONField(source="instance.ecs")
     is_bound = serializers.BooleanField(source="instance.is_bound")
+    key_fingerprint = serializers.CharField(
+        source="instance.key_fingerprint", help_text="Fingerprint of its key pair; empty without one."
+    )
     token = serializers.CharField(source="instance.token.name", default=None, allow_null=True)
     last_heartbeat_at = serializers.DateTimeField(source="instance.last_heartbeat_at", allow_null=True)
     registered_at = serializers.DateTimeField(source="instance.registered_at")

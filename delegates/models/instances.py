@@ -1,5 +1,6 @@
 """Delegate instances with load samples, agent logs and delegate events."""
 
+import hashlib
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -7,6 +8,11 @@ from django.db import models
 
 from delegates.models.delegates import Delegate, DelegateToken
 from rbac.models import Scope
+
+
+def build_key_fingerprint(public_key: str) -> str:
+    """Return 16 hexadecimal digits that tell apart the key pairs of agents; empty without a key."""
+    return hashlib.sha256(public_key.encode()).hexdigest()[:16] if public_key else ""
 
 
 class DelegateInstance(models.Model):
@@ -90,6 +96,11 @@ class DelegateInstance(models.Model):
     def is_bound(self) -> bool:
         """Return whether only the holder of a key pair can register as this instance while it lives."""
         return bool(self.public_key)
+
+    @property
+    def key_fingerprint(self) -> str:
+        """Return the fingerprint of its public key; empty without a key pair."""
+        return build_key_fingerprint(self.public_key)
 
     def has_features(self, features: Iterable[str]) -> bool:
         """Return whether its release can do all of these; the built-in delegate is of this release."""

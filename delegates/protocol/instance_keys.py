@@ -11,6 +11,7 @@ from django.core import signing
 
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import DelegateInstance
+from delegates.models.instances import build_key_fingerprint
 from delegates.protocol.events import get_instance_label
 from delegates.protocol.problems import InstanceTaken, SignatureWrong, TooOften
 from delegates.protocol.requests import RequestFields, build_field_error
@@ -80,7 +81,8 @@ def check_instance_claim(instance: DelegateInstance, public_key: str, now: datet
             f"Another process runs as {get_instance_label(instance)} ({instance.key}) and was heard "
             "within the last "
             f"{AWAY_AFTER.total_seconds():.0f} seconds. Give one of the two another HARNESS_NAME or another "
-            "host name. If the other one has ended, this one takes its place by itself after that time.",
+            "host name. If the other one has ended, this one takes its place by itself after that time. "
+            f"{_describe_keys(instance, public_key)}",
             retry_after=RETRY_SECONDS,
         )
     if not public_key and counts.increment(f"unbound:{instance.pk}", seconds=_MINUTE) > UNBOUND_REGISTRATIONS:
@@ -91,6 +93,11 @@ def check_instance_claim(instance: DelegateInstance, public_key: str, now: datet
             "each other apart.",
             retry_after=RETRY_SECONDS,
         )
+
+
+def _describe_keys(instance: DelegateInstance, public_key: str) -> str:
+    refused = build_key_fingerprint(public_key) or "none"
+    return f"Key pair of this one: {refused}, of the other one: {instance.key_fingerprint or 'none'}."
 
 
 def _is_alive(instance: DelegateInstance, now: datetime) -> bool:

@@ -10,6 +10,7 @@ from django.test import Client
 from delegates.agent.identity import InstanceKey
 from delegates.connectivity import AWAY_AFTER
 from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
+from delegates.models.instances import build_key_fingerprint
 from delegates.protocol.instance_keys import CHALLENGE_LIFETIME, create_challenge
 from delegates.protocol.problems import InstanceTaken, SignatureWrong, TooOften
 from guards.limits import UNBOUND_REGISTRATIONS
@@ -74,6 +75,9 @@ def test_a_second_claimant_of_a_living_instance_is_refused_and_the_first_one_goe
         assert problem.retry_after >= 60
     assert "host-1" in problem.detail
     assert "HARNESS_NAME" in problem.detail
+    refused = build_key_fingerprint(body["public_key"]) if with_key else "none"
+    fingerprints = f"{refused}, of the other one: {first.instance.key_fingerprint}."
+    assert problem.detail.endswith(f"Key pair of this one: {fingerprints}")
     assert first.acquire() == []
     # Told once, however often it tries.
     assert DelegateEvent.objects.get(kind="REFUSED").text == problem.detail

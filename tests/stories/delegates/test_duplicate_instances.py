@@ -43,6 +43,8 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
     assert [item["is_bound"] for item in row["instances"]] == [True]
     refused = [e for e in api("GET", f"delegates/{row['id']}/events")["results"] if e["kind"] == "REFUSED"]
     assert "Another process runs as one-host" in refused[0]["text"]
+    fingerprint = row["instances"][0]["key_fingerprint"]
+    assert f"of the other one: {fingerprint}." in refused[0]["text"]
 
     # The first one is still who it was: it beats with the session that it began with.
     (instance,) = DelegateInstance.objects.filter(delegate__name="twin")
