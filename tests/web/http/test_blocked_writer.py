@@ -25,9 +25,8 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(connection.vendor != "sqlite", reason="one lock for all writers is SQLite's"),
 ]
-# A look at these has to be written down: the secret of an enrolment, the token of a letter that is used, and
-# who was shown the token of a delegate.
-WRITING = {"second-factor", "new-password-link", "install-delegate", "download-delegate"}
+# A look at these has to be written down: the secret of an enrolment, and the token of a letter that is used.
+WRITING = {"second-factor", "new-password-link"}
 
 
 @contextmanager
