@@ -103,7 +103,7 @@ def refuse_foreign_controller(before: Mapping[str, Any], *, for_native: bool = F
     if controller != "ECS":
         cluster = get_arn_name(raw.get("clusterArn", ""))
         raise _build_controller_error(
-            f"Service {name} is deployed by the {controller} controller. Deploy it "
+            f"Service {name} is deployed by the {controller} controller. Deploy it with "
             f"{_CONTROLLER_TOOLS.get(controller, controller)}, or hand it to ECS and run again: "
             f"aws ecs update-service --cluster {cluster} --service {name} --deployment-controller type=ECS"
         )

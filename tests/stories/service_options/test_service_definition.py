@@ -149,15 +149,15 @@ def test_another_capacity_provider_is_asked_for_with_a_new_deployment(drive: Dri
         ({"deploymentController": {"type": "EXTERNAL"}}, "Remove deploymentController"),
         (
             {"deploymentConfiguration": {"strategy": "BLUE_GREEN"}},
-            "needs deploymentConfiguration.strategy ROLLING",
+            "set the strategy to ROLLING",
         ),
         (
             {"deploymentConfiguration": {"strategy": "LINEAR"}},
-            "needs deploymentConfiguration.strategy ROLLING",
+            "set the strategy to ROLLING",
         ),
         (
             {"deploymentConfiguration": {"strategy": "CANARY"}},
-            "needs deploymentConfiguration.strategy ROLLING",
+            "set the strategy to ROLLING",
         ),
         (
             {"schedulingStrategy": "DAEMON", "desiredCount": ..., "launchType": "EC2"},
@@ -195,8 +195,8 @@ def test_a_task_definition_inside_the_service_definition_is_ignored_and_said_so(
     [
         ({"deploymentController": {"type": "CODE_DEPLOY"}}, "Deploy it with AWS CodeDeploy"),
         ({"deploymentController": {"type": "EXTERNAL"}}, "the tool that owns its task sets"),
-        ({"deploymentConfiguration": {"strategy": "BLUE_GREEN"}}, "Set its deployment strategy to ROLLING"),
-        ({"deploymentConfiguration": {"strategy": "CANARY"}}, "Set its deployment strategy to ROLLING"),
+        ({"deploymentConfiguration": {"strategy": "BLUE_GREEN"}}, "with the step EcsNativeDeploy"),
+        ({"deploymentConfiguration": {"strategy": "CANARY"}}, "set its strategy to ROLLING in AWS"),
         ({"schedulingStrategy": "DAEMON"}, "another serviceName"),
     ],
 )
@@ -209,6 +209,8 @@ def test_a_live_service_that_others_deploy_is_left_alone_with_what_to_do(
     }
     arn = drive.call("ecs", "RegisterTaskDefinition", definition)["taskDefinition"]["taskDefinitionArn"]
     count = {} if "schedulingStrategy" in fields else {"desiredCount": 0}
+    if "deploymentConfiguration" in fields:
+        fields = {**fields, "serviceConnectConfiguration": {"enabled": True}}
     place = {"cluster": "demo", "serviceName": "myapp"}
     drive.call("ecs", "CreateService", {**place, "taskDefinition": arn, **count, **fields})
     mark = drive.mark()
