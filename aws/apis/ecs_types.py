@@ -236,10 +236,9 @@ class RunTaskResult:
 
 @dataclass(frozen=True)
 class LifecycleHook:
-    """A hook of a service deployment, a PAUSE or a Lambda function; unknown statuses are allowed."""
+    """A hook of a service deployment; unknown statuses are allowed, and `target` is "" for a PAUSE."""
 
     id: str
-    kind: str
     target: str
     status: str
     expires_at: datetime | None
@@ -249,7 +248,6 @@ class LifecycleHook:
     def from_aws(cls, raw: Json) -> Self:
         return cls(
             id=raw.get("hookId") or "",
-            kind=raw.get("targetType") or "",
             target=raw.get("targetArn") or "",
             status=raw.get("status") or "",
             expires_at=parse_timestamp(raw.get("expiresAt")),
@@ -297,7 +295,6 @@ class ServiceDeployment:
     stage: str
     hooks: tuple[LifecycleHook, ...]
     target: RevisionShare
-    strategy: str
     rollback_reason: str
     triggered_alarms: tuple[str, ...]
     failed_tasks: int
@@ -315,7 +312,6 @@ class ServiceDeployment:
             stage=raw.get("lifecycleStage") or "",
             hooks=tuple(LifecycleHook.from_aws(item) for item in raw.get("lifecycleHookDetails") or ()),
             target=target,
-            strategy=(raw.get("deploymentConfiguration") or {}).get("strategy") or "",
             rollback_reason=(raw.get("rollback") or {}).get("reason") or "",
             triggered_alarms=tuple((raw.get("alarms") or {}).get("triggeredAlarmNames") or ()),
             failed_tasks=(raw.get("deploymentCircuitBreaker") or {}).get("failureCount") or 0,

@@ -21,7 +21,7 @@ from steps.actions.ecs_service.service_deployments import (
     OPEN_STATUSES,
     SERVICE_DEPLOYMENT,
     describe_failed_rollback,
-    find_service_deployment,
+    find_own_deployment,
     format_percent,
     log_deployment_changes,
 )
@@ -44,7 +44,7 @@ class UpdateNativeService(CreateOrUpdateService):
         context.set_outputs(**{SERVICE_DEPLOYMENT: service.raw.get("currentServiceDeployment") or ""})
 
     def prepare_undo(self, context: StepContext) -> None:
-        deployment = find_service_deployment(context)
+        deployment = find_own_deployment(context)
         if deployment is None or deployment.status not in OPEN_STATUSES:
             return
         name = get_arn_name(deployment.arn)
@@ -59,13 +59,13 @@ class UpdateNativeService(CreateOrUpdateService):
         if call.operation != "StopServiceDeployment":
             return super().confirm_undo(context, call)
         late = is_past_read_lag(context, call)
-        deployment = find_service_deployment(context)
+        deployment = find_own_deployment(context)
         if deployment is not None and deployment.status not in OPEN_STATUSES:
             return Applied({"serviceDeploymentArn": deployment.arn})
         return NotApplied() if late else Unconfirmed()
 
     def may_undo(self, context: StepContext) -> bool:
-        deployment = find_service_deployment(context)
+        deployment = find_own_deployment(context)
         if deployment is not None:
             log_deployment_changes(context, deployment)
             if deployment.status == "ROLLBACK_FAILED":
@@ -83,7 +83,7 @@ class UpdateNativeService(CreateOrUpdateService):
         return [*super().checklist(context), *self._list_traffic(context)]
 
     def _list_traffic(self, context: StepContext) -> Iterator[ChecklistEntry]:
-        deployment = find_service_deployment(context)
+        deployment = find_own_deployment(context)
         weight = deployment.target.production_weight if deployment else None
         if deployment is not None and weight is not None and deployment.status.startswith("ROLLBACK"):
             subject = "Production traffic of the new revision"

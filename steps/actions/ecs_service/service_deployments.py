@@ -190,7 +190,7 @@ class FollowServiceDeployment(Action):
             raise ActionFailed(APPROVAL_REJECTED, rejection, outcome="ROLLED_BACK_BY_AWS")
 
     def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
-        deployment = context.ecs.describe_service_deployment(context.get_output(SERVICE_DEPLOYMENT))
+        deployment = find_service_deployment(context)
         if deployment is None or deployment.status in ENDED_STATUSES:
             return False
         reason = "It is paused by a hook" if find_pause(deployment) else "ECS goes on with it"
@@ -235,8 +235,27 @@ def format_percent(value: float) -> str:
 
 
 def find_service_deployment(context: StepContext) -> ServiceDeployment | None:
+    """Return the service deployment that the step follows; None before it is known, or if ECS forgot it."""
     arn = context.get_output(SERVICE_DEPLOYMENT)
     return context.ecs.describe_service_deployment(arn) if arn else None
+
+
+def find_own_deployment(context: StepContext) -> ServiceDeployment | None:
+    """Return the service deployment that this step started; None if it follows one from before."""
+    before = context.load_for_rollback("service before") or {}
+    if context.get_output("deploymentId") == before.get("primary"):
+        return None
+    deployment = find_service_deployment(context)
+    return deployment if deployment is not None and _has_own_revision(context, deployment) else None
+
+
+def _has_own_revision(context: StepContext, deployment: ServiceDeployment) -> bool:
+    """Return whether a service deployment is that of our update; mostly the ids of the revision show it."""
+    if get_arn_name(deployment.target_revision) == get_arn_name(context.get_output("deploymentId")):
+        return True
+    revisions = context.ecs.describe_service_revisions([deployment.target_revision])
+    task_definition = context.get_output("taskDefinitionArn")
+    return any(revision.task_definition == task_definition for revision in revisions)
 
 
 def _read_deployment(context: StepContext) -> ServiceDeployment | None:
@@ -261,15 +280,12 @@ def _refuse_foreign(context: StepContext, deployment: ServiceDeployment) -> None
     """Fail if the service deployment is not that of our update: somebody else updated right after it."""
     if context.progress.get("is ours"):
         return
-    own_id = get_arn_name(context.get_output("deploymentId"))
-    if get_arn_name(deployment.target_revision) != own_id:
-        revisions = context.ecs.describe_service_revisions([deployment.target_revision])
-        if not any(r.task_definition == context.get_output("taskDefinitionArn") for r in revisions):
-            raise ActionFailed(
-                "SUPERSEDED",
-                "Somebody else deployed this service right after this deployment started.",
-                outcome="SUPERSEDED",
-            )
+    if not _has_own_revision(context, deployment):
+        raise ActionFailed(
+            "SUPERSEDED",
+            "Somebody else deployed this service right after this deployment started.",
+            outcome="SUPERSEDED",
+        )
     context.progress["is ours"] = True
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.manifests.stores import TASK_DEFINITION_ARN
+from catalog.models import Manifest
 from connectors.models import FileNode
 from deployments.models import Approval, Execution
 from rbac.models import Scope, User, UserGroup
@@ -61,6 +63,18 @@ class Native:
         rollback = {"type": "EcsNativeRollback", "identifier": "rollback", "name": "Rollback"}
         execution |= {"steps": [{"step": deploy}], "rollbackSteps": [{"step": rollback}]}
         self.shop.save(document)
+
+    def deploy_registered(self) -> None:
+        """Deploy a registered revision by its ARN from now on, and nothing if it is deployed already."""
+        current = self.shop.service("shop")["taskDefinition"]
+        found = self.shop.call("ecs", "DescribeTaskDefinition", taskDefinition=current)["taskDefinition"]
+        names = ("family", "requiresCompatibilities", "networkMode", "cpu", "memory", "executionRoleArn")
+        document = {name: found[name] for name in (*names, "containerDefinitions")}
+        made = self.shop.call("ecs", "RegisterTaskDefinition", **document)["taskDefinition"]
+        Manifest.objects.filter(kind=Manifest.Kind.TASK_DEFINITION, service__identifier="shop").update(
+            store=TASK_DEFINITION_ARN, paths=[], content=made["taskDefinitionArn"]
+        )
+        self.save_pipeline({"forceNewDeployment": False})
 
     def until_asked(self, execution: Execution) -> Approval:
         """Advance time until the run waits for an approval whose plan is computed."""

@@ -3,6 +3,7 @@
 import pytest
 
 from deployments.approvals.operations import approve_step, reject_step
+from deployments.execution.operations import abort_execution
 from deployments.models import Execution
 from tests.stories.native.conftest import Native
 from web.http.problems import BadInput
@@ -154,6 +155,27 @@ def test_a_deployment_takes_few_calls(native: Native) -> None:
     assert execution.ended_at
     assert (execution.ended_at - execution.started_at).total_seconds() >= 60
     assert len(calls) <= 13, calls
+
+
+def test_a_deployment_that_was_under_way_is_followed_and_never_stopped(native: Native) -> None:
+    native.run("1")
+    native.choose("CANARY", canaryConfiguration={"canaryPercent": 10.0, "canaryBakeTimeInMinutes": 10})
+    native.deploy_registered()
+    first = native.shop.drive.start("2")
+    native.until_logged(first, "Production traffic: 10 %")
+    abort_execution(actor=native.shop.drive.deployer, execution=first, roll_back=False)
+    native.shop.drive.until_over(first)
+    arn = native.deployment()["serviceDeploymentArn"]
+    second = native.shop.drive.start("2")
+    native.until_logged(second, "Service deployment")
+    assert native.deployment()["serviceDeploymentArn"] == arn
+    abort_execution(actor=native.shop.drive.deployer, execution=second, roll_back=True)
+    native.shop.drive.until_over(second)
+    assert (native.deployment()["serviceDeploymentArn"], native.deployment()["status"]) == (
+        arn,
+        "SUCCESSFUL",
+    )
+    assert "StopServiceDeployment" not in native.shop.drive.effects()
 
 
 def test_a_completed_deployment_is_undone_by_one_to_the_earlier_revision(native: Native) -> None:
