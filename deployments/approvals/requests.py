@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from deployments.approvals.links import build_approval_link
 from deployments.approvals.live import publish_approvals_changed
-from deployments.approvals.plan import ApprovalPlan
+from deployments.approvals.plan import ApprovalPlan, build_approval_plan, find_stage_caller
 from deployments.approvals.verdicts import ApprovalTally, tally_decisions
 from deployments.engine.reconcile_context import ReconcileContext, update_execution_status
 from deployments.execution.events import notify_approval
@@ -102,7 +102,8 @@ class ApprovalRequester:
         """Compute the plan, at first and on request."""
         if not row.is_being_refreshed:
             return
-        ahead = self._context.plan_approval()
+        # Delegates make the reads if the connector uses them.
+        ahead = build_approval_plan(self._context.step, lambda stage: find_stage_caller(self._context, stage))
         if row.plan_hash and row.plan_hash != ahead.diff:
             text = "The plan has changed: review and approve it again"
             self._context.log(text, "warning")

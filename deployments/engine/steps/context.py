@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, cast
 
 from aws.apis.iam import StsClient
-from deployments.approvals.plan import ApprovalPlan, build_approval_plan, find_stage_caller
 from deployments.approvals.requests import ApprovalRequester
 from deployments.engine.execution_rows import MOST_NOTES, UNDO_TRIES, EarlierStepData, RollbackData
 from deployments.engine.lease import Lease
@@ -236,9 +235,7 @@ class EngineStepContext(AwsClients):
     @property
     def written_at(self) -> datetime | None:
         calls = self.reconcile_context.rows.list_action_calls(self.row)
-        writes = (
-            row for row in calls if row.is_write and row.phase.startswith("start") and row.error is None
-        )
+        writes = (row for row in calls if row.is_write and row.phase.startswith("start") and not row.error)
         return max((row.sent_at for row in writes if row.sent_at), default=None)
 
     @property
@@ -347,10 +344,6 @@ class EngineStepContext(AwsClients):
     def request_write(self) -> None:
         self.is_write_requested = True
 
-    def plan_approval(self) -> ApprovalPlan:
-        """Return the plan of the later steps; delegates make the reads if the connector uses them."""
-        return build_approval_plan(self.step, lambda stage: find_stage_caller(self, stage))
-
     @cached_property
     def approval_requester(self) -> ApprovalRequester:
         return ApprovalRequester(self)
@@ -415,8 +408,6 @@ class EngineStepContext(AwsClients):
             return False
         cursors[key] = [call_count, self._line]
         return True
-
-    # --- commits ----------------------------------------------------------------------------------
 
     def commit(self) -> AbstractContextManager[None]:
         """Return a fenced commit of the collected rows."""

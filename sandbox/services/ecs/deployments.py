@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import CLOCK
-from sandbox.services.ecs import deployment_alarms, events, managed_traffic
+from sandbox.services.ecs import events
+from sandbox.services.ecs.managed_deployments import alarms, traffic
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, ServiceDeployment, ServiceRevision
 
 if TYPE_CHECKING:
@@ -48,16 +49,16 @@ def start_deployment(backend: "SandboxEcs", service: SandboxService) -> SandboxD
         rollout_state_reason=f"ECS deployment ecs-svc/{number} in progress.",
         **{name: getattr(service, name) for name in CONFIGURATION_FIELDS},
     )
-    managed_traffic.prepare_deployment(service, made)
+    traffic.prepare_deployment(service, made)
     sources = [r.service_revision_arn for d in service.deployments if (r := service.revisions.get(d.id))]
     for earlier in service.deployments:
         earlier.status = "ACTIVE"
     service.deployments.insert(0, made)
     events.reset_repeats(service)
     _record_deployment(backend, service, made, sources)
-    deployment_alarms.start_monitoring(service.history[0])
-    if made.strategy in managed_traffic.STRATEGIES:
-        managed_traffic.start_stages(service, service.history[0])
+    alarms.start_monitoring(service.history[0])
+    if made.strategy in traffic.STRATEGIES:
+        traffic.start_stages(service, service.history[0])
     return made
 
 
@@ -125,4 +126,4 @@ def complete_deployment(service: SandboxService, deployment: SandboxDeployment) 
         if record.status in ("IN_PROGRESS", "ROLLBACK_IN_PROGRESS"):
             record.status = "ROLLBACK_SUCCESSFUL" if record.status == "ROLLBACK_IN_PROGRESS" else "SUCCESSFUL"
             record.finished_at = record.updated_at = CLOCK.now()
-            deployment_alarms.end_monitoring(record)
+            alarms.end_monitoring(record)

@@ -17,14 +17,13 @@ from moto.ecs.responses import EC2ContainerServiceResponse
 from sandbox.journal import mark_unchanged
 from sandbox.services.ecs import (
     container_instances,
-    deployment_records,
-    lifecycle_hooks,
     rollbacks,
     services,
     tasks,
 )
 from sandbox.services.ecs.backend import SandboxEcs
 from sandbox.services.ecs.errors import ClusterNotEmpty, InvalidEcsParameter
+from sandbox.services.ecs.managed_deployments import descriptions, lifecycle_hooks
 
 Writer = Callable[[Any], Any]
 CONTENT_TYPE = "application/x-amz-json-1.1"
@@ -301,7 +300,7 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
     def describe_service_deployments(self) -> ActionResult:
         by_arn = {d.service_deployment_arn: (s, d) for s in self.backend.services.values() for d in s.history}
         found, failures = _select_existing(self.request_params.get("serviceDeploymentArns") or [], by_arn)
-        deployments = [deployment_records.describe_deployment(*pair) for pair in found]
+        deployments = [descriptions.describe_deployment(*pair) for pair in found]
         return EcsActionResult({"serviceDeployments": deployments, "failures": failures})
 
     def continue_service_deployment(self) -> ActionResult:

@@ -8,15 +8,14 @@ from zlib import crc32
 
 from sandbox.clock import CLOCK
 from sandbox.services.ecs import (
-    deployment_alarms,
     deployments,
     events,
-    managed_traffic,
     rollbacks,
     targets,
     task_lifecycle,
 )
 from sandbox.services.ecs.container_instances import PlacementFailure
+from sandbox.services.ecs.managed_deployments import alarms, traffic
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask
 
 if TYPE_CHECKING:
@@ -78,8 +77,8 @@ def reconcile_service(backend: "SandboxEcs", service: SandboxService) -> bool:
     primary = service.primary or primary
     if _end_by_alarm(backend, service, primary):
         changed, primary = True, service.primary or primary
-    managed_traffic.return_traffic(backend, service)
-    if managed_traffic.holds_source(service):
+    traffic.return_traffic(backend, service)
+    if traffic.holds_source(service):
         return changed | _advance_side_by_side(backend, service, primary, view)
     if _scale_service(backend, view, primary):
         changed, view = True, read_service_view(backend, service)
@@ -92,7 +91,7 @@ def reconcile_service(backend: "SandboxEcs", service: SandboxService) -> bool:
 
 def _end_by_alarm(backend: "SandboxEcs", service: SandboxService, primary: SandboxDeployment) -> bool:
     """Roll back or fail a deployment whose alarm is in ALARM, and return whether there is one."""
-    reason, is_rolled_back = deployment_alarms.read_alarms(backend, service)
+    reason, is_rolled_back = alarms.read_alarms(backend, service)
     if not reason:
         return False
     if is_rolled_back:
@@ -106,9 +105,9 @@ def _advance_side_by_side(
     backend: "SandboxEcs", service: SandboxService, primary: SandboxDeployment, view: ServiceView
 ) -> bool:
     """Keep the source and the target revision complete, and advance the stages; earlier ones drain."""
-    source = managed_traffic.find_source(service)
+    source = traffic.find_source(service)
     kept = [source] if source else []
-    if managed_traffic.may_run_target(service):
+    if traffic.may_run_target(service):
         kept.append(primary)
     changed = False
     for deployment in kept:
@@ -123,9 +122,9 @@ def _advance_side_by_side(
     changed |= _update_counts(service, view)
     current = view.live_of(primary)
     is_scaled = len(current) == service.desired_count and all(view.is_healthy(t) for t in current)
-    if reason := managed_traffic.advance_stages(backend, service, primary, is_scaled=is_scaled):
+    if reason := traffic.advance_stages(backend, service, primary, is_scaled=is_scaled):
         rollbacks.roll_back(service, primary, reason)
-        managed_traffic.return_traffic(backend, service)
+        traffic.return_traffic(backend, service)
     service.due_at = 0.0
     return True
 

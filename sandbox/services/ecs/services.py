@@ -11,9 +11,10 @@ from moto.ecs.exceptions import ClusterNotFoundException, ServiceNotFoundExcepti
 from sandbox.clock import CLOCK
 from sandbox.journal import mark_unchanged
 from sandbox.services import elb
-from sandbox.services.ecs import deployments, managed_traffic, network, validations
+from sandbox.services.ecs import deployments, network, validations
 from sandbox.services.ecs.deployments import CONFIGURATION_FIELDS
 from sandbox.services.ecs.errors import ClientTokenConflict, InvalidEcsParameter, ServiceNotActive
+from sandbox.services.ecs.managed_deployments import traffic
 from sandbox.services.ecs.records import SandboxService, SandboxTaskDefinition
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _build_service(backend: "SandboxEcs", cluster: Any, params: Mapping[str, Any
         service.platform_version = service.platform_version or "LATEST"
         service.platform_family = "Linux"
     _validate_service(backend, service, params.get("taskDefinition"))
-    managed_traffic.check_strategy(backend, service)
+    traffic.check_strategy(backend, service)
     return service
 
 
@@ -229,7 +230,7 @@ def update_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
         reference = params.get("taskDefinition") or service.task_definition
         if params.get("taskDefinition") or backend.definitions.get(reference or "").status == "ACTIVE":
             _validate_service(backend, draft, reference)
-    managed_traffic.check_strategy(backend, draft)
+    traffic.check_strategy(backend, draft)
     is_new = any(getattr(draft, name) != getattr(service, name) for name in CONFIGURATION_FIELDS)
     # ECS takes over from CodeDeploy or another tool.
     is_new = is_new or (draft.is_scheduled and not service.is_scheduled)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sandbox.clock import CLOCK
 from sandbox.services import elb
-from sandbox.services.ecs import lifecycle_hooks
 from sandbox.services.ecs.errors import InvalidEcsParameter
+from sandbox.services.ecs.managed_deployments import lifecycle_hooks
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, ServiceDeployment
 
 if TYPE_CHECKING:
