@@ -180,8 +180,8 @@ def _build_step(step: StepExecution, siblings: list[StepExecution]) -> dict[str,
 
 
 def _build_approval(step: StepExecution) -> dict[str, Any] | None:
-    """Return the latest approval of an approval step, or None."""
-    latest = max(step.approvals.all(), key=lambda approval: approval.attempt, default=None)
+    """Return the latest approval of a step, or None; one attempt may request several."""
+    latest = max(step.approvals.all(), key=lambda row: (row.attempt, row.requested_at), default=None)
     return None if latest is None else build_approval_summary(latest)
 
 

@@ -181,7 +181,9 @@ def build_timeline(execution: Execution, now: datetime) -> Timeline:
 
 def _load_stages(execution: Execution) -> list[StageExecution]:
     """Return the stages with steps, approvals and claims; five queries."""
-    approvals = Approval.objects.defer("plan").order_by("attempt").prefetch_related("decisions")
+    approvals = (
+        Approval.objects.defer("plan").order_by("attempt", "requested_at").prefetch_related("decisions")
+    )
     steps = StepExecution.objects.defer("spec", "unresolved_spec", "outputs", "secret_outputs")
     steps = steps.order_by("section", "position").prefetch_related(
         Prefetch("approvals", queryset=approvals), Prefetch("claims", ServiceLockClaim.objects.order_by("pk"))

@@ -57,6 +57,8 @@ LONG_STAGES: Final = ("SCALE_UP", "BAKE_TIME")
 # Time in which tasks usually start: nobody looks for failed ones before, unless ECS counts some.
 USUAL_START = timedelta(seconds=45)
 MISSING_SECONDS: Final = 60
+# Of the id of a hook, which has 53 characters.
+APPROVAL_KEY_CHARACTERS: Final = 128
 # Progress keys: the pause whose approval is requested, its decision, and the sentence of a rejection.
 _REQUESTED_KEY, _DECISION_KEY, _REJECTION_KEY = "requested pause", "decided pause", "rejection"
 _HOOK_ACTIONS: Final = {"APPROVED": "CONTINUE", "REJECTED": "ROLLBACK"}
@@ -125,12 +127,13 @@ class FollowServiceDeployment(Action):
         progress, pause = context.progress, find_pause(deployment)
         if pause is None or pause.id in (progress.get(_DECISION_KEY) or ()):
             return
+        key = _build_approval_key(pause)
         if _REQUESTED_KEY not in progress:
-            progress[_REQUESTED_KEY] = pause.id
+            progress[_REQUESTED_KEY] = key
             context.request_approval(self._build_request(deployment, pause))
             context.sleep(context.now())
             return
-        state = context.get_approval_state(pause.id)
+        state = context.get_approval_state(key)
         if state.verdict == "WAITING":
             return
         del progress[_REQUESTED_KEY]
@@ -151,7 +154,7 @@ class FollowServiceDeployment(Action):
             minimum=self.minimum,
             without_executor=self.without_executor,
             inputs=(),
-            key=pause.id,
+            key=_build_approval_key(pause),
             expires_at=pause.expires_at,
         )
 
@@ -220,9 +223,13 @@ def _may_be_failing(context: StepContext, deployment: ServiceDeployment) -> bool
 def _withdraw_ended_pause(context: StepContext, pause: LifecycleHook | None) -> None:
     """Withdraw the approval of a pause that ended without it: by its timeout, or by another client."""
     requested = context.progress.get(_REQUESTED_KEY)
-    if requested and (pause is None or pause.id != requested):
+    if requested and (pause is None or _build_approval_key(pause) != requested):
         del context.progress[_REQUESTED_KEY]
         context.withdraw_approval(requested)
+
+
+def _build_approval_key(pause: LifecycleHook) -> str:
+    return pause.id[:APPROVAL_KEY_CHARACTERS]
 
 
 def find_pause(deployment: ServiceDeployment) -> LifecycleHook | None:

@@ -44,13 +44,13 @@ class Native:
         node.content = yaml.safe_dump(document)
         node.save()
 
-    def require_approval(self) -> User:
-        """Let a group approve what a pause holds, and return its member."""
+    def require_approval(self, *stages: str) -> User:
+        """Let a group approve what a pause at each stage holds, and return its member."""
         scope = Scope.objects.get(identifier="demo")
         group = UserGroup.objects.create(scope=scope, identifier="ops", name="Ops")
         approver = User.objects.get(username="admin")
         approver.user_groups.add(group)
-        hook = {"targetType": "PAUSE", "lifecycleStages": ["POST_TEST_TRAFFIC_SHIFT"]}
+        hook = {"targetType": "PAUSE", "lifecycleStages": list(stages or ["POST_TEST_TRAFFIC_SHIFT"])}
         self.choose("BLUE_GREEN", lifecycleHooks=[hook])
         self.save_pipeline({"approvers": {"userGroups": ["ops"]}})
         return approver

@@ -3,6 +3,7 @@
 import pytest
 
 from deployments.approvals.operations import approve_step, reject_step
+from deployments.execution.documents import build_execution_document
 from deployments.execution.operations import abort_execution
 from deployments.models import Execution
 from tests.stories.native.conftest import Native
@@ -118,6 +119,21 @@ def test_an_approved_pause_goes_on(native: Native) -> None:
     approve_step(actor=approver, approval=approval, diff=approval.plan_hash)
     native.shop.drive.until_over(execution)
     assert _get_result(execution) == ("SUCCESS", "COMPLETED"), "\n".join(native.log(execution))
+
+
+def test_each_pause_is_approved_and_the_page_shows_the_newest(native: Native) -> None:
+    native.run("1")
+    approver = native.require_approval("POST_SCALE_UP", "POST_TEST_TRAFFIC_SHIFT")
+    execution = native.shop.drive.start("2")
+    for stage in ("POST_SCALE_UP", "POST_TEST_TRAFFIC_SHIFT"):
+        approval = native.until_asked(execution)
+        assert stage in approval.message
+        step = build_execution_document(execution, approver)["stages"][0]["steps"][0]
+        assert step["approval"]["id"] == str(approval.pk)
+        approve_step(actor=approver, approval=approval, diff=approval.plan_hash)
+        native.shop.drive.pass_time(1)
+    native.shop.drive.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
 
 
 def test_a_rejected_pause_rolls_back_and_names_who_rejected(native: Native) -> None:
