@@ -1,15 +1,15 @@
-"""Options of list pages, all of them in the address: search text, filter, sort order and density."""
+"""Options of list pages, all of them in the address: search text, filter, sort order, density, rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from guards.limits import NAME_CHARACTERS
 from guards.text import sanitize_text
-from web.http.pagination import Page, paginate_queryset
+from web.http.pagination import Page, paginate_queryset, parse_page_size
 from web.search_filters import contains_text
 
 
@@ -25,6 +25,8 @@ NEWEST: SortOrder = SortOrder("Newest first", "pk", is_ascending=False)
 BY_NAME: SortOrder = SortOrder("Name", "name", is_ascending=True)
 SORT_ORDERS: Mapping[str, SortOrder] = {"": NEWEST, "name": BY_NAME}
 COMPACT = "compact"
+ROWS_PER_PAGE: Final = 25
+ROW_CHOICES: Final = (ROWS_PER_PAGE, 50, 100)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class ListOptions:
     kind: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """Title of each kind by its value, for lists of several kinds; "" is any."""
+    rows: int = ROWS_PER_PAGE
+    """Rows per page that the reader chose."""
+    row_choices: tuple[int, ...] = ROW_CHOICES
 
     @property
     def sorts(self) -> list[tuple[str, str]]:
@@ -58,7 +63,10 @@ class ListOptions:
 def read_list_options(
     request: HttpRequest, filters: Mapping[str, str], kinds: Mapping[str, str] | None = None
 ) -> ListOptions:
-    """Return the options in `?q=`, `?show=`, `?kind=`, `?sort=` and `?density=`."""
+    """Return the options in `?q=`, `?show=`, `?kind=`, `?sort=`, `?density=` and `?page_size=`.
+
+    Raises `BadInput` for a page size that is no number or too large.
+    """
     chosen_filter, sort = request.GET.get("show", ""), request.GET.get("sort", "")
     return ListOptions(
         text=read_search_text(request),
@@ -68,6 +76,7 @@ def read_list_options(
         filters=filters,
         kind=kind if kinds and (kind := request.GET.get("kind", "")) in kinds else "",
         kinds=kinds or {},
+        rows=parse_page_size(request, ROWS_PER_PAGE),
     )
 
 
@@ -81,8 +90,9 @@ def paginate_list(
 ) -> Page:
     """Return the page in the order that the reader chose; `name` is the column to sort by name."""
     order = SORT_ORDERS[options.sort]
+    column = name if order is BY_NAME else order.column
     return paginate_queryset(
-        queryset, request, order=name if order is BY_NAME else order.column, oldest_first=order.is_ascending
+        queryset, request, order=column, oldest_first=order.is_ascending, size=options.rows
     )
 
 

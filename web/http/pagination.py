@@ -56,7 +56,7 @@ def paginate_queryset(
     `order` is a column that never changes in a row, such as created_at.
     Raises `PageNotFound` (404) on a foreign cursor.
     """
-    limit = size or _parse_page_size(request)
+    limit = size or parse_page_size(request)
     cursor = _parse_row_cursor(request, queryset.model, order)
     back = cursor is not None and cursor.is_backward
     upwards = oldest_first != back
@@ -87,7 +87,7 @@ def paginate_items(
 
     Raises `PageNotFound` (404) for a foreign cursor.
     """
-    limit = size or _parse_page_size(request)
+    limit = size or parse_page_size(request)
     back, place = _parse_item_cursor(request)
     if place is not None:
         items = [item for item in items if (key(item) < place if back else key(item) > place)]
@@ -136,10 +136,11 @@ class CursorPagination(BasePagination):
         ]
 
 
-def _parse_page_size(request: HttpRequest | Request) -> int:
+def parse_page_size(request: HttpRequest | Request, default: int = DEFAULT_PAGE_SIZE) -> int:
+    """Return the rows per page in `?page_size=`; `BadInput` for what is no number or too large."""
     text = request.GET.get("page_size")
     if text is None:
-        return DEFAULT_PAGE_SIZE
+        return default
     if not text.isascii() or not text.isdigit() or len(text) > len(f"{int(PAGE_ROWS)}") or int(text) < 1:
         raise BadInput(f"page_size must be a number from 1 to {int(PAGE_ROWS)}.")
     return min(int(text), PAGE_ROWS)
