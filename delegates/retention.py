@@ -12,6 +12,7 @@ from delegates.models import (
     DelegateTask,
     InstanceSample,
     LookupRequest,
+    RefusedInstance,
     SecretRead,
 )
 from web.retention import RetentionRule
@@ -33,6 +34,9 @@ DELEGATE_RETENTION = (
         DelegateInstance.objects.filter(status=DelegateInstance.Status.GONE),
         "last_heartbeat_at",
         timedelta(days=7),
+    ),
+    RetentionRule(
+        "Refused delegate instances", RefusedInstance.objects.all(), "last_seen_at", timedelta(days=7)
     ),
     RetentionRule("Delegate allowlist entries", AllowlistEntry.objects.all(), "expires_at"),
     RetentionRule("Delegate blocklist entries", BlocklistEntry.objects.all(), "expires_at"),

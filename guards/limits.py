@@ -172,6 +172,9 @@ AGENT_REFUSALS: Final = Limit(
 AGENT_REFUSALS_PER_ADDRESS: Final = Limit(
     60, "refusals", "refused registrations from one address in a minute", "ASVS 6.1.1"
 )
+REFUSED_INSTANCES: Final = Limit(
+    20, "processes", "processes that a delegate's page shows as refused claimants of instances", OWN_CHOICE
+)
 UNBOUND_REGISTRATIONS: Final = Limit(
     5, "registrations", "repeated registrations of a live instance without a key pair in a minute", OWN_CHOICE
 )

@@ -141,7 +141,7 @@ def _build_agent(settings: AgentSettings) -> Agent:
     # Scripts of tasks find the tools that a configuration's script installs there.
     tools = f"{settings.home / TOOLS_FOLDER / 'bin'}:{settings.home / 'bin'}"
     os.environ["PATH"] = f"{tools}:{os.environ.get('PATH', os.defpath)}"
-    identity = read_identity(os.environ, settings.manager_url)
+    identity = read_identity(os.environ, settings.manager_url, kind=settings.kind)
     return Agent(settings, identity, tls, outgoing, isolation)
 
 

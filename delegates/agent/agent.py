@@ -6,6 +6,7 @@ import os
 import ssl
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection
 
-from delegates.agent.identity import InstanceIdentity, load_instance_key
+from delegates.agent.identity import InstanceIdentity, load_instance_key, load_stable_id
 from delegates.agent.isolation import Isolation
 from delegates.agent.logs.delegate_log import LogUploadBuffer
 from delegates.agent.logs.spool import LogSpool
@@ -121,6 +122,9 @@ class Agent:
         self.isolation = isolation
         self.settings, self.identity, self.tls = settings, identity, tls
         self.key = load_instance_key(settings.home)
+        self.stable_id = load_stable_id(settings.home, self.key)
+        # Tells apart a restart and a copy of the home directory that runs beside the original.
+        self.process_id = uuid.uuid4().hex
         self.manager = ManagerClient(settings.manager_url, tls)
         self.load, self.metrics_load = LoadMeter(), LoadMeter()
         self.outgoing = outgoing

@@ -1,10 +1,12 @@
-"""Identity of an instance: ECS task or host, and the key pair bound to it (R026-R029, T05)."""
+"""Identity of an instance: ECS task or host, stable id, and the key pair bound to it (R026-R029, T05)."""
 
 import base64
 import fcntl
 import logging
 import os
+import re
 import socket
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,15 +38,19 @@ class InstanceIdentity:
     ecs: Mapping[str, str] | None = None
 
 
-def read_identity(environ: Mapping[str, str], manager_url: str) -> InstanceIdentity:
-    """Return the agent's identity. Raises `IdentityUnavailable` if ECS metadata names no task."""
+def read_identity(environ: Mapping[str, str], manager_url: str, *, kind: str = "") -> InstanceIdentity:
+    """Return the agent's identity. Raises `IdentityUnavailable` if ECS metadata names no task.
+
+    On Kubernetes the name of the pod is enough: a StatefulSet gives it to the pod that replaces one (R026).
+    """
     # Container runtimes set this variable too; in the sandbox, with a shared machine, only this variable is
     # right.
     hostname = environ.get("HOSTNAME", "").strip() or socket.gethostname()
     metadata = environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
     if not metadata:
         address = _find_private_ip(manager_url)
-        return InstanceIdentity(f"{hostname}/{address}", hostname, address)
+        key = hostname if kind == "KUBERNETES" else f"{hostname}/{address}"
+        return InstanceIdentity(key, hostname, address)
     task = _fetch_task(metadata)
     address = _find_address(task) or _find_private_ip(manager_url)
     return InstanceIdentity(str(task["TaskARN"]), hostname, address, _build_ecs_attributes(task))
@@ -95,6 +101,8 @@ def _find_private_ip(manager_url: str) -> str:
 
 
 KEY_FILE = "instance-key.pem"
+ID_FILE = "instance-id"
+_ID = re.compile(r"[0-9a-f]{32}")
 _CONTEXT = "slipway-delegate registration 1"
 log = logging.getLogger("slipway.delegate")
 
@@ -118,6 +126,11 @@ class InstanceKey:
     def sign(self, message: bytes) -> str:
         """Return the signature as base64."""
         return base64.b64encode(self._private.sign(message)).decode()
+
+    @property
+    def is_stored(self) -> bool:
+        """Return whether a restart finds this key pair again."""
+        return self._lock is not None
 
     def close(self) -> None:
         """Release the file for the next process."""
@@ -165,3 +178,34 @@ def _create_key(file: int) -> Ed25519PrivateKey:
     os.pwrite(file, private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0)
     os.fsync(file)
     return private
+
+
+def load_stable_id(folder: Path, key: InstanceKey) -> str:
+    """Return the id of a folder, created if missing: 32 hexadecimal digits; empty without a stored key pair.
+
+    The process that has locked the key pair of the folder is the only one that reads or writes the id.
+    """
+    if not key.is_stored:
+        return ""
+    path = folder / ID_FILE
+    try:
+        if path.exists():
+            text = path.read_bytes()[:64].decode("ascii", "replace").strip()
+            if _ID.fullmatch(text):
+                return text
+            log.error("%s is damaged: creating a new id", path)
+        return _create_id(path)
+    except OSError as problem:
+        log.warning("Cannot store an id in %s: a moved instance is a new one: %s", path, problem)
+        return ""
+
+
+def _create_id(path: Path) -> str:
+    """Write a new id; a process that is killed here leaves the former content."""
+    text, part = uuid.uuid4().hex, path.with_suffix(".new")
+    with part.open("w", encoding="ascii") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    return text

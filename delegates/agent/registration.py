@@ -67,6 +67,8 @@ def _build_registration(agent: Agent) -> dict[str, Any]:
         "name": settings.name,
         "instance_key": identity.key,
         "public_key": agent.key.public,
+        "stable_id": agent.stable_id,
+        "process_id": agent.process_id,
         "hostname": identity.hostname,
         "private_ip": identity.private_ip,
         "version": VERSION,

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from delegates.api.instances import STATUSES, DelegateInstanceDocument, RefusedInstanceDocument
 from delegates.api.setups import DelegateSetupChange, change_answers
 from delegates.connectivity import Connectivity
 from delegates.install.wizard import WizardAnswers
@@ -19,8 +20,8 @@ from delegates.models import (
     Delegate,
     DelegateConfiguration,
     DelegateEvent,
-    DelegateInstance,
     DelegateToken,
+    RefusedInstance,
 )
 from delegates.operations import delegates as operations
 from delegates.operations.installation import create_delegate
@@ -55,50 +56,6 @@ from web.api.work_delays import WorkDelaysDocument, respond_with_delays
 from web.clock import get_database_time
 from web.http.pagination import CursorPagination
 from web.http.problems import BadInput
-
-STATUSES = [(status.value, status.value) for status in Connectivity]
-
-
-class DelegateInstanceDocument(serializers.Serializer[Any]):
-    """Running process of a delegate; CPU in percent, `running` tasks of `capacity`.
-
-    If `is_bound` is true, only the holder of its key pair can register as this instance during its lifetime.
-    """
-
-    id = serializers.IntegerField(source="instance.pk")
-    key = serializers.CharField(source="instance.key")
-    status = serializers.ChoiceField(choices=STATUSES)
-    hostname = serializers.CharField(source="instance.hostname")
-    private_ip = serializers.CharField(source="instance.private_ip")
-    version = serializers.CharField(source="instance.version")
-    flavour = serializers.CharField(source="instance.flavour")
-    connection = serializers.ChoiceField(
-        choices=DelegateInstance.Connection.choices, source="instance.connection"
-    )
-    tags = serializers.ListField(child=serializers.CharField(), source="instance.tags")
-    ecs = serializers.JSONField(source="instance.ecs")
-    is_bound = serializers.BooleanField(source="instance.is_bound")
-    key_fingerprint = serializers.CharField(
-        source="instance.key_fingerprint", help_text="Fingerprint of its key pair; empty without one."
-    )
-    token = serializers.CharField(source="instance.token.name", default=None, allow_null=True)
-    last_heartbeat_at = serializers.DateTimeField(source="instance.last_heartbeat_at", allow_null=True)
-    registered_at = serializers.DateTimeField(source="instance.registered_at")
-    capacity = serializers.IntegerField(source="instance.capacity")
-    running = serializers.IntegerField()
-    cpu_process = serializers.FloatField(source="instance.cpu_process")
-    cpu_system = serializers.FloatField(source="instance.cpu_system")
-    memory_mib = serializers.FloatField(source="instance.memory_mib")
-    clock_skew_seconds = serializers.FloatField(source="instance.clock_skew_seconds")
-    isolation = serializers.ChoiceField(
-        choices=DelegateInstance.Isolation.choices,
-        source="instance.isolation",
-        help_text="Task isolation; empty if the agent does not report it.",
-    )
-    script_scope = serializers.CharField(
-        source="instance.script_scope",
-        help_text="Project of its scripts, if the instance has no isolation.",
-    )
 
 
 class DelegateDocument(serializers.Serializer[Any]):
@@ -143,6 +100,7 @@ class DelegateDocument(serializers.Serializer[Any]):
     capacity = serializers.IntegerField(source="facts.capacity")
     running = serializers.IntegerField(source="facts.running")
     instances = DelegateInstanceDocument(many=True)
+    refused_instances = RefusedInstanceDocument(source="delegate.refused_instances.all", many=True)
     created_by = serializers.CharField(source="delegate.created_by.username", default="")
     created_at = serializers.DateTimeField(source="delegate.created_at")
     updated_at = serializers.DateTimeField(source="delegate.updated_at")
@@ -450,7 +408,9 @@ def _get_delegate(route: BaseApiView, pk: int) -> Delegate:
 
 
 def _select_document_relations(delegates: QuerySet[Delegate]) -> QuerySet[Delegate]:
-    return prefetch_instances(delegates).select_related("configuration__scope", "created_by")
+    refused = RefusedInstance.objects.order_by("-last_seen_at", "pk")
+    relations = prefetch_instances(delegates).select_related("configuration__scope", "created_by")
+    return relations.prefetch_related(Prefetch("refused_instances", refused))
 
 
 def _build_response(delegate: Delegate) -> Response:

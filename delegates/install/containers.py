@@ -26,13 +26,14 @@ def build_container_name(plan: SpecPlan) -> str:
 def build_run_command(plan: SpecPlan) -> str:
     """Return the `docker run` command with every value quoted.
 
-    The host name is explicit because it identifies the instance; Docker would generate a new one (R024).
+    The host name is explicit because it identifies the instance; Docker would generate a new one (R024). A
+    volume keeps its id and key pair over a new container.
     """
     name = build_container_name(plan)
     words = ["docker", "run", "--detach", "--name", name, "--hostname", plan.hostname]
     words += ["--restart", "unless-stopped", "--stop-timeout", str(get_stop_seconds(plan))]
     words += ["--cpus", f"{get_cpus(plan):g}", "--memory", f"{get_memory(plan)}m"]
-    for mount in _list_mounts(plan):
+    for mount in (f"{name}-home:{_HOME}", *_list_mounts(plan)):
         words += ["--volume", mount]
     for variable, value in list_environment_variables(plan):
         words += ["--env", f"{variable}={value}"]
@@ -58,18 +59,16 @@ def list_docker_commands(plan: SpecPlan) -> Iterator[ShellCommand]:
 def render_compose_file(plan: SpecPlan) -> str:
     """Return the container as a file for `docker compose up --detach`."""
     service = _build_compose_service(plan)
-    document: dict[str, Any] = {"services": {build_compose_key(plan): service}}
+    document: dict[str, Any] = {"services": {build_compose_key(plan): service}, "volumes": {"home": {}}}
     if plan.request.kind == "COMPOSE":
         service["environment"]["HARNESS_TOKEN_FILE"] = f"/run/secrets/{_TOKEN_SECRET}"
         service["secrets"] = [_TOKEN_SECRET]
-        # The key pair of the instance stays over a new container.
-        service["volumes"] = [f"home:{_HOME}", *service.get("volumes", ())]
-        document |= {"secrets": {_TOKEN_SECRET: {"file": f"./{TOKEN_FILE}"}}, "volumes": {"home": {}}}
+        document["secrets"] = {_TOKEN_SECRET: {"file": f"./{TOKEN_FILE}"}}
     return yaml.safe_dump(document, sort_keys=False, width=10_000)
 
 
 def _build_compose_service(plan: SpecPlan) -> dict[str, Any]:
-    service: dict[str, Any] = {
+    return {
         "image": plan.request.image,
         "container_name": build_container_name(plan),
         "hostname": plan.hostname,
@@ -79,10 +78,8 @@ def _build_compose_service(plan: SpecPlan) -> dict[str, Any]:
         "mem_limit": f"{get_memory(plan)}m",
         # Compose would substitute variables at a single dollar sign.
         "environment": {name: value.replace("$", "$$") for name, value in list_environment_variables(plan)},
+        "volumes": [f"home:{_HOME}", *_list_mounts(plan)],
     }
-    if mounts := _list_mounts(plan):
-        service["volumes"] = mounts
-    return service
 
 
 def build_compose_key(plan: SpecPlan) -> str:

@@ -1,8 +1,9 @@
-"""Tables of delegates, instances, configurations, delegate tasks, lookup requests and reads of secrets."""
+"""Tables of delegates, their instances, configurations and tasks, lookup requests and reads of secrets."""
 
 from delegates.models.configurations import ConfigurationRun, DelegateConfiguration
 from delegates.models.delegates import AccountId, Delegate, DelegateToken, get_account_id
 from delegates.models.instances import DelegateEvent, DelegateInstance, DelegateLogChunk, InstanceSample
+from delegates.models.refused_instances import RefusedInstance
 from delegates.models.secret_reads import SecretRead
 from delegates.models.tasks import (
     AllowlistEntry,
@@ -32,6 +33,7 @@ __all__ = [
     "LastServed",
     "LateAnswer",
     "LookupRequest",
+    "RefusedInstance",
     "RoutingDecision",
     "SecretRead",
     "TaskAttempt",

@@ -16,7 +16,10 @@ def build_key_fingerprint(public_key: str) -> str:
 
 
 class DelegateInstance(models.Model):
-    """One process of a delegate; `key` is its ECS task, or its hostname and private IP (R024, T05)."""
+    """One process of a delegate; `key` is its ECS task, its pod, or its hostname and private IP (R024, T05).
+
+    With a stable id, which the agent keeps in its home directory, the key may change (R026).
+    """
 
     SCOPE_PATH: ClassVar[str] = "delegate__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"delegate": "delegate__name"}
@@ -48,6 +51,11 @@ class DelegateInstance(models.Model):
     key = models.CharField(max_length=512)
     # Ed25519, 32 bytes as base64; empty for agents without a key, whose instances are not bound.
     public_key = models.CharField(max_length=44, blank=True, default="")
+    # 32 hexadecimal digits; empty without a kept home directory, and for older agents.
+    stable_id = models.CharField(max_length=32, blank=True, default="", db_default="")
+    # Of the process with the session, and of the one before; a process never registers in two rows.
+    process_id = models.CharField(max_length=32, blank=True, default="", db_default="")
+    former_process_id = models.CharField(max_length=32, blank=True, default="", db_default="")
     hostname = models.CharField(max_length=255, blank=True, default="")
     private_ip = models.CharField(max_length=64, blank=True, default="")
     version = models.CharField(max_length=64, blank=True, default="")
@@ -82,7 +90,12 @@ class DelegateInstance(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["delegate", "key"], name="delegate_instance_key_unique")
+            models.UniqueConstraint(fields=["delegate", "key"], name="delegate_instance_key_unique"),
+            models.UniqueConstraint(
+                fields=["delegate", "stable_id"],
+                condition=models.Q(stable_id__gt=""),
+                name="delegate_instance_stable_id_unique",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -216,6 +216,7 @@ def _build_instances_content(request: PageRequest, delegate: Delegate, now: date
         "day": day,
         "charts": build_load_charts(day, now),
         "refusals": history.list_refusals(delegate),
+        "refused_instances": history.list_refused_instances(delegate),
         "uses": list_connector_uses(request.user, delegate, now),
     }
 

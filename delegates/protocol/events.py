@@ -47,14 +47,6 @@ def record_refusal_event(*, scope: Scope, name: str, text: str, at: datetime, ad
     )
 
 
-def has_refusal_event(scope: Scope, name: str, text: str, *, since: datetime) -> bool:
-    """Return whether the same refusal is already recorded."""
-    refusals = DelegateEvent.objects.filter(
-        kind=DelegateEvent.Kind.REFUSED, scope=scope, name=name, text=text
-    )
-    return refusals.filter(at__gte=since).exists()
-
-
 def get_instance_label(instance: DelegateInstance) -> str:
     """Return the instance's name in events: its host or a substitute."""
     return instance.hostname or instance.key

@@ -12,6 +12,7 @@ from delegates.live import publish_delegates_changed
 from delegates.models import Delegate, DelegateEvent, DelegateInstance
 from delegates.protocol.events import get_instance_label, notify_away, record_event
 from delegates.protocol.limits import GONE_AFTER
+from delegates.protocol.sessions import NO_SESSION
 
 LATE, DISCONNECTED, GONE = (
     DelegateEvent.Kind.LATE,
@@ -109,14 +110,7 @@ def _release_instances(instances: Iterable[DelegateInstance], now: datetime) -> 
     hours = GONE_AFTER.total_seconds() / 3600
     for instance in instances:
         rows = DelegateInstance.objects.filter(pk=instance.pk, last_heartbeat_at__lte=now - GONE_AFTER)
-        if rows.update(
-            status=DelegateInstance.Status.GONE,
-            connection=DelegateInstance.Connection.NONE,
-            session_hash="",
-            previous_session_hash="",
-            session_expires_at=None,
-            running=0,
-        ):
+        if rows.update(**NO_SESSION):
             record_event(
                 instance, GONE, f"{get_instance_label(instance)} was not heard for {hours:.0f} hours.", at=now
             )

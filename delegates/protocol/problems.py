@@ -88,9 +88,12 @@ class InstanceTaken(Problem):
     status = 409
     code = "instance_taken"
 
-    def __init__(self, detail: str, *, retry_after: int) -> None:
+    def __init__(
+        self, detail: str, *, retry_after: int, instance_id: int, delegate_id: int, reason: str
+    ) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+        self.instance_id, self.delegate_id, self.reason = instance_id, delegate_id, reason
 
 
 class NotEncrypted(Problem):

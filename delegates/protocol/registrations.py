@@ -5,7 +5,7 @@ import logging
 import re
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -20,11 +20,10 @@ from delegates.models import (
     DelegateToken,
     get_account_id,
 )
-from delegates.protocol import instance_keys, leases, logs
+from delegates.protocol import instance_claims, instance_keys, leases, logs
 from delegates.protocol.configurations import serialize_configuration
 from delegates.protocol.events import (
     get_instance_label,
-    has_refusal_event,
     notify_away,
     notify_back,
     record_event,
@@ -45,6 +44,7 @@ from delegates.protocol.problems import (
 )
 from delegates.protocol.requests import AgentReply, AgentRequest, RequestFields, replace_unstorable
 from delegates.protocol.sessions import (
+    NO_SESSION,
     check_scope,
     get_session_instance,
     hash_secret,
@@ -59,7 +59,6 @@ from web.http.problems import Problem
 
 _REFUSAL_WINDOW_SECONDS = 60
 _NOTABLE_SKEW_SECONDS = 300
-_REFUSAL_REPEAT_INTERVAL = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -86,25 +85,6 @@ def check_refusal_rate(registrant: Registrant) -> None:
             "Registering was refused too often in the last minute. Check the last refusal, then try again.",
             retry_after=_REFUSAL_WINDOW_SECONDS,
         )
-
-
-def record_refusal(
-    registrant: Registrant, problem: Problem, *, token: DelegateToken | None, skew_seconds: float
-) -> None:
-    """Count and store a refusal; without a known scope it belongs to the account."""
-    for key, _ in registrant.keys:
-        counts.increment(key, seconds=_REFUSAL_WINDOW_SECONDS)
-    scope = token.scope if token is not None else Scope.objects.get(path=Scope.ROOT)
-    text = problem.detail
-    if abs(skew_seconds) >= _NOTABLE_SKEW_SECONDS:
-        text += f" Its clock is {abs(skew_seconds):.0f} s {'ahead' if skew_seconds > 0 else 'behind'}."
-    now, address = get_database_time(), registrant.address[:64]
-    if isinstance(problem, InstanceTaken) and has_refusal_event(
-        scope, registrant.name, text, since=now - _REFUSAL_REPEAT_INTERVAL
-    ):
-        # The agent retries while the other process runs.
-        return
-    record_refusal_event(scope=scope, name=registrant.name, text=text, at=now, address=address)
 
 
 _TOKEN = re.compile(rf"{DelegateToken.PREFIX}[A-Za-z0-9_-]{{43}}")
@@ -178,6 +158,15 @@ class AgentRegistration:
     skew_seconds: float
     isolation: str = ""
     features: tuple[str, ...] = ()
+    stable_id: str = ""
+    process_id: str = ""
+
+    @property
+    def claim(self) -> instance_claims.InstanceClaim:
+        """Return the identity that the process claims; an id without a key pair proves nothing."""
+        if not self.public_key:
+            return instance_claims.InstanceClaim(self.key, "", "", "")
+        return instance_claims.InstanceClaim(self.key, self.public_key, self.stable_id, self.process_id)
 
 
 def register_agent(request: AgentRequest) -> AgentReply:
@@ -198,8 +187,37 @@ def register_agent(request: AgentRequest) -> AgentReply:
             return AgentReply({"status": "CHALLENGE", "challenge": challenge}, status=202)
         return _admit_agent(registration, token, address=request.address)
     except Problem as problem:
-        record_refusal(registrant, problem, token=token, skew_seconds=registration.skew_seconds)
+        record_refusal(registrant, problem, token=token, registration=registration)
         raise
+
+
+def record_refusal(
+    registrant: Registrant,
+    problem: Problem,
+    *,
+    token: DelegateToken | None,
+    registration: AgentRegistration,
+) -> None:
+    """Count and store a refusal; without a known scope it belongs to the account."""
+    for key, _ in registrant.keys:
+        counts.increment(key, seconds=_REFUSAL_WINDOW_SECONDS)
+    scope = token.scope if token is not None else Scope.objects.get(path=Scope.ROOT)
+    text, skew_seconds = problem.detail, registration.skew_seconds
+    if abs(skew_seconds) >= _NOTABLE_SKEW_SECONDS:
+        text += f" Its clock is {abs(skew_seconds):.0f} s {'ahead' if skew_seconds > 0 else 'behind'}."
+    now, address = get_database_time(), registrant.address[:64]
+    if isinstance(problem, InstanceTaken) and not instance_claims.record_refused_instance(
+        problem,
+        registration.claim,
+        hostname=registration.hostname,
+        private_ip=registration.private_ip,
+        version=registration.version,
+        address=address,
+        now=now,
+    ):
+        # The agent retries while the other process runs.
+        return
+    record_refusal_event(scope=scope, name=registrant.name, text=text, at=now, address=address)
 
 
 def parse_registration(fields: RequestFields) -> AgentRegistration:
@@ -227,6 +245,8 @@ def parse_registration(fields: RequestFields) -> AgentRegistration:
         },
         isolation=fields.get_choice("isolation", ISOLATIONS) if fields.body.get("isolation") else "",
         features=tuple(fields.get_tags("features")),
+        stable_id=instance_keys.parse_id(fields, "stable_id"),
+        process_id=instance_keys.parse_id(fields, "process_id"),
         skew_seconds=0.0 if sent is None else round(sent - time.time(), 1),
     )
 
@@ -308,29 +328,33 @@ def _check_admission(delegate: Delegate) -> None:
 
 @dataclass(frozen=True)
 class RegisteredInstance:
-    """The instance that an agent registered as; `is_rekeyed` if it was bound to another key pair before."""
+    """The instance that an agent registered as; `is_rekeyed` if it was bound to another key pair before.
+
+    `former_key` is its key before, if it has moved.
+    """
 
     instance: DelegateInstance
     is_new: bool
     is_rekeyed: bool
+    former_key: str
 
 
 def _upsert_instance(
     registration: AgentRegistration, delegate: Delegate, token: DelegateToken, now: datetime
 ) -> RegisteredInstance:
     """Write the row of the instance. Raises `SignatureWrong`, `InstanceTaken`, `TooOften`."""
-    rows = DelegateInstance.objects
-    _, is_new = rows.get_or_create(
-        delegate=delegate, key=registration.key, defaults={"registered_at": _UNREGISTERED}
-    )
-    # Two claimants at once follow each other.
-    instance = rows.select_for_update(of=("self",)).get(delegate=delegate, key=registration.key)
-    instance.delegate = delegate
-    _check_claim(registration, instance, now)
+    claim = registration.claim
+    claimed = instance_claims.find_or_create_instance(claim, delegate, registered_at=_UNREGISTERED)
+    instance = claimed.instance
+    _check_proof(registration, instance, now)
+    instance_claims.check_claim(claimed, claim, now)
+    instance_claims.retire_others(claimed)
+    instance_claims.forget_refusals(instance, claim)
     is_rekeyed = instance.public_key not in ("", registration.public_key)
+    former_key = "" if instance.key == claim.key else instance.key
     waits = delegate.admission == Delegate.Admission.PENDING_APPROVAL
     values: dict[str, Any] = {
-        "public_key": registration.public_key,
+        **_build_identity(claim, instance),
         "hostname": registration.hostname,
         "private_ip": registration.private_ip,
         "version": registration.version,
@@ -351,10 +375,23 @@ def _upsert_instance(
     for name, value in values.items():
         setattr(instance, name, value)
     instance.save(update_fields=list(values))
-    return RegisteredInstance(instance, is_new, is_rekeyed)
+    return RegisteredInstance(instance, claimed.is_new, is_rekeyed, former_key)
 
 
-def _check_claim(registration: AgentRegistration, instance: DelegateInstance, now: datetime) -> None:
+def _build_identity(claim: instance_claims.InstanceClaim, instance: DelegateInstance) -> dict[str, Any]:
+    """Return the columns of an instance that identify its process."""
+    is_same_key = instance.public_key == claim.public_key
+    is_same_process = instance.process_id in ("", claim.process_id)
+    return {
+        "key": claim.key,
+        "public_key": claim.public_key,
+        "stable_id": claim.stable_id or (instance.stable_id if is_same_key else ""),
+        "process_id": claim.process_id,
+        "former_process_id": instance.former_process_id if is_same_process else instance.process_id,
+    }
+
+
+def _check_proof(registration: AgentRegistration, instance: DelegateInstance, now: datetime) -> None:
     if registration.public_key:
         message = build_registration_message(
             challenge=registration.challenge,
@@ -366,7 +403,6 @@ def _check_claim(registration: AgentRegistration, instance: DelegateInstance, no
             registration.public_key, registration.challenge, registration.signature, message
         )
         proof.check(newer_than=instance.registered_at, now=now)
-    instance_keys.check_instance_claim(instance, registration.public_key, now)
 
 
 def _describe_registration(registration: AgentRegistration, registered: RegisteredInstance) -> str:
@@ -374,6 +410,8 @@ def _describe_registration(registration: AgentRegistration, registered: Register
     text = f"{get_instance_label(registered.instance)} registered{version}."
     if registered.is_rekeyed:
         text += " It has a new key pair; the previous process is gone."
+    if registered.former_key:
+        text += f" It was {registered.former_key} before."
     if abs(registration.skew_seconds) < NOTABLE_SKEW_SECONDS:
         return text
     return f"{text} {describe_clock_skew(registration.skew_seconds)}"
@@ -389,14 +427,7 @@ def describe_clock_skew(skew_seconds: float) -> str:
 def deregister_agent(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/deregister: end the session and delete the instance."""
     instance, now = get_session_instance(request.bearer), get_database_time()
-    DelegateInstance.objects.filter(pk=instance.pk).update(
-        status=DelegateInstance.Status.GONE,
-        connection=DelegateInstance.Connection.NONE,
-        session_hash="",
-        previous_session_hash="",
-        session_expires_at=None,
-        running=0,
-    )
+    DelegateInstance.objects.filter(pk=instance.pk).update(**NO_SESSION)
     leases.end_leases([instance], now=now)
     record_event(instance, DelegateEvent.Kind.GONE, f"{get_instance_label(instance)} signed off.", at=now)
     notify_away([instance], now)

@@ -7,6 +7,7 @@ import re
 import secrets
 import threading
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
@@ -52,6 +53,15 @@ def _is_after_outage(now: datetime) -> bool:
     return last_heartbeat_at is not None and now - last_heartbeat_at > OUTAGE_THRESHOLD
 
 
+# Values of an instance whose session is over.
+NO_SESSION: dict[str, Any] = {
+    "status": DelegateInstance.Status.GONE,
+    "connection": DelegateInstance.Connection.NONE,
+    "session_hash": "",
+    "previous_session_hash": "",
+    "session_expires_at": None,
+    "running": 0,
+}
 PREFIX = "slp_ses_"
 _SESSION = re.compile(r"slp_ses_([0-9]{1,18})_[A-Za-z0-9_-]{43}")
 _REGISTER_HINT = "Register again."

@@ -20,6 +20,7 @@ from delegates.models import (
     DelegateLogChunk,
     DelegateTask,
     InstanceSample,
+    RefusedInstance,
 )
 from rbac.policy import Principal, build_below_filter, filter_visible
 from web.usages import ResourceUsage, ResourceUsages
@@ -69,6 +70,11 @@ def list_refusals(delegate: Delegate) -> QuerySet[DelegateEvent]:
         scope=delegate.scope_id, name=delegate.name, kind=DelegateEvent.Kind.REFUSED
     )
     return refusals.order_by("-at")[:MAX_REFUSALS]
+
+
+def list_refused_instances(delegate: Delegate) -> QuerySet[RefusedInstance]:
+    """Return the processes that are refused as instances of a delegate, the last one that tried first."""
+    return delegate.refused_instances.select_related("instance").order_by("-last_seen_at", "pk")
 
 
 def list_load_quarters(delegate: Delegate, now: datetime) -> list[LoadQuarter]:

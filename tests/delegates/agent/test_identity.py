@@ -23,6 +23,11 @@ def test_a_machine_with_another_hostname_is_another_instance() -> None:
     )
 
 
+def test_a_pod_is_known_by_its_name_wherever_it_runs() -> None:
+    identity = read_identity({"HOSTNAME": "blue-qhzmyz-0"}, MANAGER, kind="KUBERNETES")
+    assert (identity.key, identity.private_ip) == ("blue-qhzmyz-0", "127.0.0.1")
+
+
 def test_an_ecs_task_is_known_by_its_arn_wherever_it_runs() -> None:
     addresses = iter(("10.0.0.4", "10.0.0.5"))
 

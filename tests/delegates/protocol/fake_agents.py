@@ -9,11 +9,13 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from delegates.agent.identity import InstanceKey, build_registration_message
+from delegates.connectivity import AWAY_AFTER
 from delegates.models import DelegateInstance, DelegateTask, DelegateToken, get_account_id
 from delegates.protocol import connections
 from delegates.protocol.asgi import ROUTES
 from delegates.protocol.requests import AgentReply, AgentRequest
 from tests.fixtures.delegates import make_task
+from web.clock import get_database_time
 
 ADDRESS = "198.51.100.7"
 
@@ -52,6 +54,15 @@ def sign_registration(key: InstanceKey, challenge: str, **values: Any) -> dict[s
         instance_key=body["instance_key"],
     )
     return {**body, "public_key": key.public, "challenge": challenge, "signature": key.sign(message)}
+
+
+def register_with_key(token: DelegateToken, key: InstanceKey, **values: Any) -> "Agent":
+    """Register an agent that has a key pair. Raises its `Problem`."""
+    first = send_request("register", build_registration(public_key=key.public, **values), token.value)
+    assert (first.status, first.content["status"]) == (202, "CHALLENGE")
+    body = sign_registration(key, first.content["challenge"], **values)
+    content = send_request("register", body, token.value).content
+    return Agent(content["session"], DelegateInstance.objects.get(pk=content["instance_id"]))
 
 
 def send_request(path: str, body: Mapping[str, Any] | bytes, bearer: str = "", **headers: str) -> AgentReply:
@@ -103,3 +114,9 @@ def register_agent(token: DelegateToken, name: str = "eu", **values: Any) -> Age
 def offer_task(agent: Agent, **values: Any) -> DelegateTask:
     """Create a task that is offered to an agent's delegate."""
     return make_task(agent.instance.delegate.scope, offered_to=agent.instance.delegate, **values)
+
+
+def age_heartbeat(agent: Agent) -> None:
+    """Set the last heartbeat of an instance so far back that it counts as away."""
+    heartbeat_at = get_database_time() - AWAY_AFTER
+    DelegateInstance.objects.filter(pk=agent.instance.pk).update(last_heartbeat_at=heartbeat_at)

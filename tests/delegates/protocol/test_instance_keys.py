@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from delegates.agent.identity import InstanceKey
-from delegates.connectivity import AWAY_AFTER
 from delegates.models import DelegateEvent, DelegateInstance, DelegateToken
 from delegates.models.instances import build_key_fingerprint
 from delegates.protocol.instance_keys import CHALLENGE_LIFETIME, create_challenge
@@ -16,10 +14,11 @@ from delegates.protocol.problems import InstanceTaken, SignatureWrong, TooOften
 from guards.limits import UNBOUND_REGISTRATIONS
 from rbac.models import User
 from tests.delegates.protocol.fake_agents import (
-    Agent,
+    age_heartbeat,
     build_registration,
     create_key,
     register_agent,
+    register_with_key,
     send_request,
     sign_registration,
 )
@@ -29,26 +28,10 @@ from web.http.problems import BadInput, Problem
 pytestmark = pytest.mark.django_db
 
 
-def register_with_key(token: DelegateToken, key: InstanceKey) -> Agent:
-    """Register an agent that has a key pair."""
-    first = send_request("register", build_registration(public_key=key.public), token.value)
-    assert (first.status, first.content["status"]) == (202, "CHALLENGE")
-    content = send_request(
-        "register", sign_registration(key, first.content["challenge"]), token.value
-    ).content
-    return Agent(content["session"], DelegateInstance.objects.get(pk=content["instance_id"]))
-
-
 def get_problem(body: dict[str, Any], bearer: str) -> Problem:
     with pytest.raises(Problem) as error:
         send_request("register", body, bearer)
     return error.value
-
-
-def age_heartbeat(agent: Agent) -> None:
-    """Set the last heartbeat of an instance so far back that it counts as away."""
-    heartbeat_at = get_database_time() - AWAY_AFTER
-    DelegateInstance.objects.filter(pk=agent.instance.pk).update(last_heartbeat_at=heartbeat_at)
 
 
 def test_the_holder_of_the_key_pair_registers_again_at_any_time(token: DelegateToken) -> None:

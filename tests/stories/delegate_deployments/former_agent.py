@@ -15,6 +15,9 @@ _CHANGES = (
     (f"{_AGENT}/registration.py", '        "isolation": ', ""),
     # It does not say what its release can do.
     (f"{_AGENT}/registration.py", '        "features": ', ""),
+    # It has no stable id.
+    (f"{_AGENT}/registration.py", '        "stable_id": ', ""),
+    (f"{_AGENT}/registration.py", '        "process_id": ', ""),
     # It ignores fields that it does not know.
     (f"{_AGENT}/tasks.py", '        trace_context=body.get("trace_context")', ""),
     # A kind of task and an operation of AWS that it does not know.

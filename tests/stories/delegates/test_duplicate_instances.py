@@ -1,6 +1,8 @@
-"""Two real agents with one name and one host: the second is refused, told why, and waits for its turn."""
+"""Real agents that claim one identity: the second is refused, shown as a row, and waits for its turn."""
 
+import shutil
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -43,7 +45,11 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
     assert [item["is_bound"] for item in row["instances"]] == [True]
     refused = [e for e in api("GET", f"delegates/{row['id']}/events")["results"] if e["kind"] == "REFUSED"]
     assert "Another process runs as one-host" in refused[0]["text"]
+    (claimant,) = row["refused_instances"]
+    assert (claimant["hostname"], claimant["reason"]) == ("one-host", "HOST")
+    assert claimant["instance"] == row["instances"][0]["id"]
     fingerprint = row["instances"][0]["key_fingerprint"]
+    assert f"Key pair of this one: {claimant['key_fingerprint']}," in refused[0]["text"]
     assert f"of the other one: {fingerprint}." in refused[0]["text"]
 
     # The first one is still who it was: it beats with the session that it began with.
@@ -68,3 +74,35 @@ def test_a_second_process_does_not_take_over_and_takes_its_place_once_the_first_
     wait_until(lambda: _count_registrations() == 3, "the second agent in the place of the first")
     assert DelegateInstance.objects.get(pk=instance.pk).public_key != instance.public_key
     api.until("twin", "CONNECTED")
+    assert api.delegate("twin")["refused_instances"] == []
+
+
+def test_an_instance_that_moves_keeps_its_row_and_a_copy_of_its_home_is_refused(
+    api: Api, start_agent: StartAgent, account: Scope, admin: User, tmp_path: Path
+) -> None:
+    environment = {
+        "HARNESS_ACCOUNT_ID": get_account_id(),
+        "HARNESS_TOKEN": create_token(actor=admin, scope=account, name="movers").value,
+        "HARNESS_URL": api.url,
+        "HARNESS_NAME": "twin",
+        "HOSTNAME": "old-host",
+        "SLIPWAY_DELEGATE_HEARTBEAT": "1",
+        "SLIPWAY_DELEGATE_HOME": str(tmp_path / "home"),
+    }
+    original = start_agent(environment)
+    api.until("twin", "CONNECTED")
+    (before,) = api.delegate("twin")["instances"]
+    shutil.copytree(tmp_path / "home", tmp_path / "copy")
+    original.kill()
+    moved = start_agent(environment | {"HOSTNAME": "new-host"})
+    wait_until(lambda: _count_registrations() == 2, "the agent on its new host")
+    (after,) = api.delegate("twin")["instances"]
+    assert (after["id"], after["hostname"]) == (before["id"], "new-host")
+    assert after["key_fingerprint"] == before["key_fingerprint"]
+
+    copy = {"HOSTNAME": "copied-host", "SLIPWAY_DELEGATE_HOME": str(tmp_path / "copy")}
+    start_agent(environment | copy)
+    wait_until(lambda: _has_logged(moved, "its home directory was copied"), "the refusal of the original")
+    (claimant,) = api.delegate("twin")["refused_instances"]
+    assert (claimant["hostname"], claimant["reason"]) == ("new-host", "COPY")
+    assert [row["hostname"] for row in api.delegate("twin")["instances"]] == ["copied-host"]
