@@ -176,6 +176,10 @@ def _join_alternatives(values: Iterable[Any]) -> str:
     return " or ".join(map(str, values)) or "nothing"
 
 
+# https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_TargetGroupTuple.html
+MAX_WEIGHT = 999
+# https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html
+MAX_TARGET_GROUPS = 5
 # Limit of DescribeTargetGroups and DescribeRules for one call.
 ARNS_PER_CALL = 20
 

@@ -246,8 +246,11 @@ class PreviewStepContext(AwsClients):
         return {**self._step_data.outputs, "execution": {"steps": steps, "id": self.execution_id}}
 
     def get_earlier_step(self, step_type: str) -> EarlierStep | None:
+        return next(iter(self.list_earlier_steps(step_type)), None)
+
+    def list_earlier_steps(self, step_type: str) -> list[EarlierStep]:
         before = self._stage_data.steps[: self._stage_data.steps.index(self._step_data)]
-        return next((step_data for step_data in reversed(before) if step_data.step.type == step_type), None)
+        return [step_data for step_data in reversed(before) if step_data.step.type == step_type]
 
     def get_account(self) -> str:
         return StsClient(self._stage_data.caller).get_account_id()

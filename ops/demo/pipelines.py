@@ -122,6 +122,17 @@ DEMO_PIPELINES = (
         samples=BLUE_GREEN_SAMPLES,
         needs_load_balancer=True,
     ),
+    # The same service: its traffic moves by parts instead of all at once.
+    DemoPipeline(
+        pipeline="traffic_shift_demo",
+        service="blue_green_app",
+        name="Blue/green app",
+        folder=f"{FOLDER}/Blue green",
+        ecs_service="storefront",
+        family="storefront",
+        samples=BLUE_GREEN_SAMPLES,
+        needs_load_balancer=True,
+    ),
     DemoPipeline(
         pipeline="native_demo",
         service="native_app",

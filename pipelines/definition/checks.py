@@ -40,7 +40,14 @@ from steps.kinds.outputs import (
     list_provisioner_outputs,
     list_provisioner_types,
 )
-from steps.kinds.registry import PROVISIONER_IDENTIFIER, BadStepError, StepKind, get_step_kind, needs_cluster
+from steps.kinds.registry import (
+    PROVISIONER_IDENTIFIER,
+    BadStepError,
+    StepKind,
+    get_step_kind,
+    get_step_kinds,
+    needs_cluster,
+)
 from steps.strategies.registry import get_strategies
 
 # Names that services, environments and overrides define; the pipeline alone cannot check them.
@@ -236,6 +243,7 @@ class _StageChecker:
                     leaf.step, section, place, self.document, self.nameable.secret_inputs
                 )
         yield from self._find_rollbacks_without_step()
+        yield from self._find_misplaced_steps()
         for leaf in self.steps.steps[: self.provisioner_step_count]:
             if needs_cluster(leaf.step["type"]):
                 text = (
@@ -266,6 +274,19 @@ class _StageChecker:
                 f"{choices}"
             )
             yield self._build_problem((*leaf.path, "spec", PROVISIONER_IDENTIFIER), text)
+
+    def _find_misplaced_steps(self) -> Iterator[PipelineProblem]:
+        """Yield steps that need others before and after them, which the stage does not have there."""
+        types = [str(leaf.step["type"]) for leaf in self.steps.steps]
+        for index, leaf in enumerate(self.steps.steps):
+            kind = get_step_kinds().get(types[index])
+            if kind is None or not kind.comes_between:
+                continue
+            first, last = kind.comes_between
+            if first not in types[:index]:
+                yield self._build_problem(leaf.path, f"{kind.type} comes after a step of type {first}")
+            elif last not in types[index:]:
+                yield self._build_problem(leaf.path, f"{kind.type} comes before a step of type {last}")
 
     def _build_problem(self, place: DocumentPath, message: str) -> PipelineProblem:
         return build_problem((*self.path, *place), message, self.document)

@@ -234,6 +234,10 @@ class StepContext(Protocol):
         """Return the last step of this type before this one in the stage; None if there is none."""
         ...
 
+    def list_earlier_steps(self, step_type: str) -> list[EarlierStep]:
+        """Return the steps of this type before this one in the stage, newest first, also skipped ones."""
+        ...
+
     def get_account(self) -> str:
         """Return the AWS account of the connector."""
         ...

@@ -1,13 +1,13 @@
 """Actions that wait: for a given time, or while CloudWatch alarms and metrics stay healthy."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import ge, gt, le, lt
 from typing import Any
 
-from aws.apis.cloudwatch import CloudWatchMetric, MetricPoint
+from aws.apis.cloudwatch import CloudWatchAlarm, CloudWatchMetric, MetricPoint
 from steps.actions.base import Action, ActionFailed, action
 from steps.actions.context import StepContext
 
@@ -80,18 +80,15 @@ class WatchAlarms(Action):
         started_at = context.now()
         until = started_at + timedelta(seconds=self.seconds)
         context.set_outputs(**{WAITS_UNTIL: until.isoformat(), "watchedSince": started_at.isoformat()})
-        sources = [*(f"alarm {name}" for name in self.alarms), *(_title(metric) for metric in self.metrics)]
-        context.log(f"Watching {', '.join(sources)} for {format_duration(self.seconds)}")
+        context.log(f"Watching {', '.join(self.list_sources())} for {format_duration(self.seconds)}")
+
+    def list_sources(self) -> list[str]:
+        """Return the names of all that is watched."""
+        return [*(f"alarm {name}" for name in self.alarms), *(_title(metric) for metric in self.metrics)]
 
     def _refuse_unknown(self, context: StepContext) -> None:
-        alarms = context.cloudwatch.describe_alarms(self.alarms) if self.alarms else {}
-        missing = [name for name in self.alarms if name not in alarms]
-        if missing:
-            raise ActionFailed(
-                "ALARM_MISSING",
-                f"CloudWatch has no alarm named {', '.join(missing)} in this account and region. Create it, "
-                f"or correct the alarms of the step.",
-            )
+        if self.alarms:
+            read_alarms(context, self.alarms)
 
     def is_done(self, context: StepContext) -> bool:
         until = datetime.fromisoformat(str(context.get_output(WAITS_UNTIL)))
@@ -103,7 +100,8 @@ class WatchAlarms(Action):
             return False
         for name in alarms_without_data:
             context.log(f"Alarm {name} has insufficient data", "warning")
-        context.log("No alarm or metric reached its threshold", "success")
+        if self.alarms or self.metrics:
+            context.log("No alarm or metric reached its threshold", "success")
         return True
 
     def _check_alarms(self, context: StepContext) -> list[str]:
@@ -138,6 +136,18 @@ class WatchAlarms(Action):
                     context.log(f"{_title(metric)} at {point.at[11:19]}: {point.value:g}")
                     last_points[str(number)] = point.at
                 _refuse_threshold_breach(metric, point)
+
+
+def read_alarms(context: StepContext, names: Sequence[str]) -> dict[str, CloudWatchAlarm]:
+    """Return the alarms by name. Raises `ActionFailed` for one that does not exist."""
+    alarms = context.cloudwatch.describe_alarms(names)
+    if missing := [name for name in names if name not in alarms]:
+        raise ActionFailed(
+            "ALARM_MISSING",
+            f"CloudWatch has no alarm named {', '.join(missing)} in this account and region. Create it, "
+            f"or correct the alarms of the step.",
+        )
+    return alarms
 
 
 def _refuse_threshold_breach(metric: Mapping[str, Any], point: MetricPoint) -> None:

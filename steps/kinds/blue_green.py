@@ -1,10 +1,10 @@
-"""Blue/green steps: create the stage service, swap the listeners, roll back (R224-R251)."""
+"""Blue/green steps: create the stage service, shift traffic, swap the listeners, roll back (R224-R251)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from guards.limits import DOWNSIZE_DELAY_SECONDS, LISTENER_PAIRS
+from guards.limits import DOWNSIZE_DELAY_SECONDS, LISTENER_PAIRS, TRAFFIC_SHARES
 from steps.actions.auto_scaling import (
     AttachAutoScaling,
     DetachAutoScaling,
@@ -23,11 +23,20 @@ from steps.actions.blue_green.swap import (
 )
 from steps.actions.blue_green.tags import CorrectBlueTag, TagStageService, TagSwappedServices
 from steps.actions.blue_green.target_groups import FindTargetGroups, LockBlueGreenService
+from steps.actions.blue_green.traffic_shares import SHIFT_STEP_TYPE, WHOLE
+from steps.actions.blue_green.traffic_shift import (
+    BakeTraffic,
+    CheckAlarmsBeforeShift,
+    SaveTrafficBeforeShift,
+    ShiftTraffic,
+)
 from steps.actions.ecs_service.deployment_health import FailFast
 from steps.actions.manifests import FetchManifests
 from steps.actions.task_definitions import RegisterTaskDefinition
 from steps.kinds.outputs import REVISION_OUTPUTS, SERVICE_OUTPUTS
-from steps.kinds.registry import BadStepError, Plan, step, unit
+from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
+from steps.kinds.verify import METRIC_COLUMNS, complete_metrics, list_source_problems
+from steps.kinds.wait import describe_duration_problem, parse_wait_duration
 
 
 @dataclass(frozen=True)
@@ -60,14 +69,14 @@ class EcsBlueGreenCreateServiceSpec:
     updateGreenService: bool = False
     """Update an existing green service; otherwise it is deleted and created again."""
     isTrafficShift: bool = False
-    """Not supported: the swap moves all traffic at once."""
+    """Not supported: the step EcsBlueGreenTrafficShift moves traffic by parts."""
     failFast: FailFast = field(default_factory=FailFast)
 
     def __post_init__(self) -> None:
         if self.isTrafficShift is True:
             raise BadStepError(
-                "EcsBlueGreenCreateService cannot shift traffic by parts; remove isTrafficShift and let "
-                "EcsBlueGreenSwapTargetGroups swap all of it"
+                "EcsBlueGreenCreateService shifts no traffic; remove isTrafficShift and put an "
+                "EcsBlueGreenTrafficShift step before EcsBlueGreenSwapTargetGroups"
             )
         if not isinstance(self.moreListeners, list):
             return  # An unresolved expression.
@@ -116,6 +125,73 @@ def _describe_pair_problem(pair: Any) -> str:
         return f"lacks {' and '.join(missing)}"
     invalid_key = next((key for key, value in pair.items() if not isinstance(value, str)), "")
     return f"has a {invalid_key} that is no text" if invalid_key else ""
+
+
+@dataclass(frozen=True)
+class EcsBlueGreenTrafficShiftSpec:
+    """Rising shares of production traffic for the new version, with the time to watch each of them."""
+
+    steps: list[dict[str, Any]] = field(
+        metadata=describe_field(
+            "The weights rise. The swap step moves what is left.",
+            columns=(
+                SpecColumn("weight", "number", "Percent of traffic for the new version.", is_needed=True),
+                SpecColumn("bakeTime", "text", "How long to keep it, such as 5m; optional for the last."),
+            ),
+        )
+    )
+    alarms: list[str] = field(
+        default_factory=list,
+        metadata=describe_field("The names of CloudWatch alarms that end the step while it bakes."),
+    )
+    metrics: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=describe_field("Watched like those of a Verify step.", columns=METRIC_COLUMNS),
+    )
+
+    def __post_init__(self) -> None:
+        if problem := next(self._list_problems(), ""):
+            raise BadStepError(f"EcsBlueGreenTrafficShift: {problem}")
+
+    def _list_problems(self) -> Iterator[str]:
+        if not isinstance(self.steps, list) or not 1 <= len(self.steps) <= TRAFFIC_SHARES:
+            yield f"steps is a list of 1 to {TRAFFIC_SHARES} weights"
+            return
+        weight = 0
+        for number, entry in enumerate(self.steps, start=1):
+            is_last = number == len(self.steps)
+            if problem := _describe_share_problem(entry, weight, is_last=is_last):
+                yield f"step {number}: {problem}"
+                return
+            weight = entry["weight"]
+        yield from list_source_problems(self.alarms, self.metrics)
+        if (self.alarms or self.metrics) and not any(entry.get("bakeTime") for entry in self.steps):
+            yield "alarms and metrics are watched for the bakeTime of a step, and none has one"
+
+    @property
+    def planned_wait_seconds(self) -> int:
+        """Return the length of all bakes; an expression is resolved when the step starts."""
+        return sum(_get_bake_seconds(entry) for entry in self.steps)
+
+
+def _describe_share_problem(entry: Any, former: int, *, is_last: bool) -> str:
+    """Return the problem of one share of traffic after one of `former` percent; empty if it is valid."""
+    if not isinstance(entry, Mapping) or not {"weight"} <= set(entry) <= {"weight", "bakeTime"}:
+        return "it has weight and bakeTime"
+    weight, bake_time = entry["weight"], entry.get("bakeTime")
+    if not isinstance(weight, int) or isinstance(weight, bool) or not 1 <= weight <= WHOLE:
+        return f"weight is a whole number from 1 to {WHOLE}"
+    if weight <= former:
+        return f"weight rises from step to step, and {weight} follows {former}"
+    if bake_time is None:
+        return "" if is_last else "only the last may be without bakeTime"
+    if not isinstance(bake_time, str):
+        return "bakeTime is a text"
+    return describe_duration_problem(bake_time).replace("duration", "bakeTime", 1)
+
+
+def _get_bake_seconds(entry: Mapping[str, Any]) -> int:
+    return parse_wait_duration(entry.get("bakeTime") or "0s")
 
 
 @dataclass(frozen=True)
@@ -195,6 +271,46 @@ def ecs_blue_green_create_service(spec: EcsBlueGreenCreateServiceSpec) -> Plan:
     )
 
 
+_SHIFT_OUTPUTS = {
+    "serviceName": "The name of the ECS service of the new version.",
+    "serviceArn": "The ARN of that ECS service.",
+    "oldServiceName": "The ECS service that shares the traffic, where there is one.",
+    "trafficPercent": "The percent of production traffic that the new version receives.",
+    "watchedSince": "When the last bake began.",
+    "waitsUntil": "When the last bake ends.",
+}
+
+
+@step(
+    SHIFT_STEP_TYPE,
+    title="ECS Blue Green Traffic Shift",
+    spec=EcsBlueGreenTrafficShiftSpec,
+    outputs=_SHIFT_OUTPUTS,
+    needs_cluster=True,
+    undone_by="EcsBlueGreenRollback",
+    comes_between=("EcsBlueGreenCreateService", "EcsBlueGreenSwapTargetGroups"),
+    timeout_minutes=30,
+    starter={"steps": [{"weight": 10, "bakeTime": "5m"}, {"weight": 50, "bakeTime": "5m"}]},
+)
+def ecs_blue_green_traffic_shift(spec: EcsBlueGreenTrafficShiftSpec) -> Plan:
+    """Send production traffic to the new version by parts, and watch each part before the next."""
+    alarms, metrics = list(spec.alarms), complete_metrics(spec.metrics)
+    yield unit(
+        "Prepare rollback data",
+        SaveTrafficBeforeShift(percents=[entry["weight"] for entry in spec.steps]),
+        *((CheckAlarmsBeforeShift(alarms),) if alarms else ()),
+        WaitForHealthyTargets(),
+    )
+    for entry in spec.steps:
+        percent, seconds = entry["weight"], _get_bake_seconds(entry)
+        yield unit(
+            f"Shift {percent} % of traffic",
+            CheckTargetsBeforeSwap(),
+            ShiftTraffic(percent),
+            *((BakeTraffic(alarms, metrics, seconds, percent=percent),) if entry.get("bakeTime") else ()),
+        )
+
+
 _SWAP_OUTPUTS = {
     "serviceName": "The name of the ECS service that receives production traffic now.",
     "serviceArn": "The ARN of that ECS service.",
@@ -241,9 +357,9 @@ def ecs_blue_green_swap_target_groups(spec: EcsBlueGreenSwapTargetGroupsSpec) ->
     title="ECS Blue Green Rollback",
     spec=EcsBlueGreenRollbackSpec,
     needs_cluster=True,
-    undoes=("EcsBlueGreenSwapTargetGroups", "EcsBlueGreenCreateService"),
+    undoes=("EcsBlueGreenSwapTargetGroups", SHIFT_STEP_TYPE, "EcsBlueGreenCreateService"),
     timeout_minutes=30,
 )
 def ecs_blue_green_rollback(spec: EcsBlueGreenRollbackSpec) -> Plan:
-    """Undo swap and create: start the old tasks first, then move traffic, then stop the new tasks."""
+    """Undo swap, shifts and create: start the old tasks, then move traffic, then stop the new tasks."""
     yield from ()

@@ -103,6 +103,8 @@ class StepKind:
     own_expressions: Mapping[str, str] = field(default_factory=dict)
     # Whether it calls ECS in the cluster of the stage, which a provisioner may have to create first.
     needs_cluster: bool = False
+    # Types of steps of the stage that it needs before and after it; empty if it needs none.
+    comes_between: tuple[str, ...] = ()
 
     def list_secret_references(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the references of the secrets in a spec; none for an invalid spec."""
@@ -211,6 +213,7 @@ def step(  # noqa: PLR0913 - the settings of a step kind
     failure_outputs: tuple[str, ...] = (),
     own_expressions: Mapping[str, str] | None = None,
     needs_cluster: bool = False,
+    comes_between: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -242,6 +245,7 @@ def step(  # noqa: PLR0913 - the settings of a step kind
             failure_outputs,
             own_expressions or {},
             needs_cluster,
+            comes_between,
         )
         return plan_function
 

@@ -1,6 +1,6 @@
 """Verify step: watches CloudWatch alarms and metrics after a deployment (R019)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,6 +11,21 @@ from steps.kinds.wait import describe_duration_problem, parse_wait_duration
 
 _REQUIRED_FIELDS = ("namespace", "metricName", "threshold")
 _FIELDS = (*_REQUIRED_FIELDS, "dimensions", "statistic", "comparison", "period")
+_DEFAULTS: Final = {
+    "statistic": "Average",
+    "comparison": "GreaterThanThreshold",
+    "period": 60,
+    "dimensions": {},
+}
+METRIC_COLUMNS: Final = (
+    SpecColumn("namespace", "text", "Such as AWS/ApplicationELB.", is_needed=True),
+    SpecColumn("metricName", is_needed=True),
+    SpecColumn("dimensions", "pairs", "Such as LoadBalancer=app/shop/0123456789abcdef."),
+    SpecColumn("statistic", "text", "Average, Sum, Minimum, Maximum or p99.", default="Average"),
+    SpecColumn("comparison", "choice", choices=tuple(COMPARISONS), default="GreaterThanThreshold"),
+    SpecColumn("threshold", "number", is_needed=True),
+    SpecColumn("period", "number", "Seconds, a multiple of 60.", default="60"),
+)
 
 
 @dataclass(frozen=True)
@@ -27,18 +42,7 @@ class VerifySpec:
     metrics: list[dict[str, Any]] = field(
         default_factory=list,
         metadata=describe_field(
-            "Where what a comparison says comes true, the step fails.",
-            columns=(
-                SpecColumn("namespace", "text", "Such as AWS/ApplicationELB.", is_needed=True),
-                SpecColumn("metricName", is_needed=True),
-                SpecColumn("dimensions", "pairs", "Such as LoadBalancer=app/shop/0123456789abcdef."),
-                SpecColumn("statistic", "text", "Average, Sum, Minimum, Maximum or p99.", default="Average"),
-                SpecColumn(
-                    "comparison", "choice", choices=tuple(COMPARISONS), default="GreaterThanThreshold"
-                ),
-                SpecColumn("threshold", "number", is_needed=True),
-                SpecColumn("period", "number", "Seconds, a multiple of 60.", default="60"),
-            ),
+            "Where what a comparison says comes true, the step fails.", columns=METRIC_COLUMNS
         ),
     )
     duration: str = field(default="5m", metadata=describe_field("How long to watch, such as 5m."))
@@ -53,17 +57,27 @@ class VerifySpec:
             yield problem
         if not self.alarms and not self.metrics:
             yield "it needs alarms or metrics under spec"
-        if len(self.alarms) + len(self.metrics) > VERIFY_SOURCES:
-            yield f"it watches {VERIFY_SOURCES} at most"
-        if any(not isinstance(entry, str) or not entry.strip() for entry in self.alarms):
-            yield "alarms is a list of names"
-        for number, entry in enumerate(self.metrics, start=1):
-            yield from (f"metric {number}: {problem}" for problem in _list_metric_problems(entry))
+        yield from list_source_problems(self.alarms, self.metrics)
 
     @property
     def planned_wait_seconds(self) -> int:
         """Return the length of the watch; an expression is resolved when the step starts."""
         return parse_wait_duration(self.duration)
+
+
+def list_source_problems(alarms: Sequence[Any], metrics: Sequence[Any]) -> Iterator[str]:
+    """Yield the problems of alarms and metrics that a step is to watch."""
+    if len(alarms) + len(metrics) > VERIFY_SOURCES:
+        yield f"it watches {VERIFY_SOURCES} at most"
+    if any(not isinstance(entry, str) or not entry.strip() for entry in alarms):
+        yield "alarms is a list of names"
+    for number, entry in enumerate(metrics, start=1):
+        yield from (f"metric {number}: {problem}" for problem in _list_metric_problems(entry))
+
+
+def complete_metrics(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the metrics of a step with the defaults of their optional fields."""
+    return [{**_DEFAULTS, **metric} for metric in metrics]
 
 
 def _list_metric_problems(metric: Any) -> Iterator[str]:
@@ -103,6 +117,5 @@ VERIFY_TYPE: Final = "Verify"
 )
 def verify(spec: VerifySpec) -> Plan:
     """Fail as soon as an alarm rings or a metric passes its threshold."""
-    defaults = {"statistic": "Average", "comparison": "GreaterThanThreshold", "period": 60, "dimensions": {}}
-    metrics = [{**defaults, **metric} for metric in spec.metrics]
+    metrics = complete_metrics(spec.metrics)
     yield unit("Verify", WatchAlarms(list(spec.alarms), metrics, spec.planned_wait_seconds))

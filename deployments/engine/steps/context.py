@@ -243,17 +243,15 @@ class EngineStepContext(AwsClients):
         return f"{self.reconcile_context.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
 
     def get_earlier_step(self, step_type: str) -> EarlierStep | None:
+        return next(iter(self.list_earlier_steps(step_type)), None)
+
+    def list_earlier_steps(self, step_type: str) -> list[EarlierStep]:
         rows = self.reconcile_context.rows
-        before = [
-            step
-            for step in rows.list_section_steps(self.reconcile_context.stage, self.step.section)
+        return [
+            EarlierStepData(step, rows.get_rollback_values(step, step.run))
+            for step in rows.list_section_steps(self.reconcile_context.stage, self.step.section)[::-1]
             if step.type == step_type and step.position < self.step.position
         ]
-        return (
-            EarlierStepData(before[-1], rows.get_rollback_values(before[-1], before[-1].run))
-            if before
-            else None
-        )
 
     @cached_property
     def _rollback_data(self) -> RollbackData:

@@ -72,13 +72,27 @@ class ListenerRoute:
 
     def forwards_like(self, actions: Sequence[Mapping[str, Any]]) -> bool:
         """Return whether the rule forwards like `actions`, in whichever form they are written."""
-        return get_target_group_weights(self.actions) == get_target_group_weights(actions)
+        return get_target_group_weights(self.actions) == get_target_group_weights(
+            actions
+        ) and get_stickiness_seconds(self.actions) == get_stickiness_seconds(actions)
 
     def describe(self) -> str:
         """Return the rule with its conditions as text (R234)."""
         if self.is_default:
             return f"default rule of port {self.port}"
         return f"rule of port {self.port} for {format_conditions(self.conditions)}"
+
+
+def get_stickiness_seconds(actions: Sequence[Mapping[str, Any]]) -> int:
+    """Return how long clients stay with their target group; 0 without stickiness of target groups."""
+    configs = (
+        action.get("ForwardConfig", {}).get("TargetGroupStickinessConfig", {})
+        for action in actions
+        if action.get("Type") == "forward"
+    )
+    return max(
+        (int(config.get("DurationSeconds") or 1) for config in configs if config.get("Enabled")), default=0
+    )
 
 
 def format_target_group(arn: str) -> str:

@@ -13,6 +13,18 @@ from steps.actions.blue_green.listener_rules import (
     read_route,
     write_route,
 )
+from steps.actions.blue_green.route_restores import (
+    build_route_check,
+    describe_route_restore,
+    has_healthy_groups_again,
+    list_healthy_groups_at_start,
+    list_unhealthy_groups,
+    log_rule,
+    mark_moved,
+    require_healthy_targets,
+    restore_route,
+    save_healthy_groups,
+)
 from steps.actions.blue_green.target_owners import read_target_owners, refuse_foreign_targets
 from steps.actions.blue_green.traffic import (
     CREATE_STEP_TYPE,
@@ -20,6 +32,11 @@ from steps.actions.blue_green.traffic import (
     ListenerPair,
     count_healthy_targets,
     load_traffic,
+)
+from steps.actions.blue_green.traffic_shares import (
+    list_current_forwards,
+    list_written_forwards,
+    save_earlier_shares,
 )
 from steps.actions.confirmations import (
     Applied,
@@ -30,7 +47,6 @@ from steps.actions.confirmations import (
     clear_observation,
     is_observed_twice,
     is_past_read_lag,
-    is_read_stale,
 )
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.snapshots import build_snapshot
@@ -60,6 +76,7 @@ class SaveTraffic(Action):
                 "same stage.",
             )
         context.save_for_rollback("traffic", created.load_for_rollback("traffic"))
+        save_earlier_shares(context)
         pair = context.save_for_rollback("pair", created.load_for_rollback("pair"))
         context.set_outputs(serviceName=pair["green"], serviceArn=created.get_output("serviceArn"))
         if pair["blue"]:
@@ -80,16 +97,17 @@ def _get_stage_service(context: StepContext) -> EcsService:
     name = context.load_for_rollback("pair")["green"]
     service = context.ecs.describe_service(context.cluster, name)
     if service is None or not service.is_active or service.primary is None:
-        raise _build_superseded_error(f"Stage Service {name} was deleted outside Slipway.")
+        raise build_superseded_error(f"Stage Service {name} was deleted outside Slipway.")
     if service.primary.task_definition != context.load_for_rollback("new task definition"):
-        raise _build_superseded_error(
+        raise build_superseded_error(
             f"Somebody else deployed Stage Service {name} since this deployment did: it runs "
             f"{service.primary.task_definition} (deployment {service.primary.id}) now."
         )
     return service
 
 
-def _build_superseded_error(sentence: str) -> ActionFailed:
+def build_superseded_error(sentence: str) -> ActionFailed:
+    """Return the failure of a swap or a shift that somebody else came before."""
     return ActionFailed(
         "SUPERSEDED", f"{sentence} Nothing was swapped; run the pipeline again.", outcome="SUPERSEDED"
     )
@@ -175,33 +193,25 @@ class SwapTraffic(Action):
         self._refuse_changed(context, traffic)
         context.save_for_rollback(_SWAP_BEGUN_KEY, True)
         context.log("")
-        context.save_for_rollback(
-            "healthy before", {group: count_healthy_targets(context, group) for group in traffic.prod_groups}
-        )
-        for group in traffic.stage_groups:
-            if not count_healthy_targets(context, group):
-                raise ActionFailed(
-                    "NO_HEALTHY_TARGET",
-                    f"No target in {group} is healthy, so no task would receive production traffic. Nothing "
-                    f"was swapped.",
-                )
+        save_healthy_groups(context, traffic.prod_groups)
+        require_healthy_targets(context, traffic.stage_groups, "Nothing was swapped.")
         for role, route, groups in traffic.list_moves():
             _move_route(context, role, route, groups)
-            context.save_for_rollback(_get_moved_key(route), True)
+            mark_moved(context, route)
             context.log("")
         context.set_outputs(**{SWAPPED: True})
 
     def _refuse_changed(self, context: StepContext, traffic: BlueGreenTraffic) -> None:
         for role, route, groups in traffic.list_moves():
+            expected = list_current_forwards(context, route)
+            if context.load_for_rollback(_SWAP_BEGUN_KEY):
+                # An earlier attempt may have written the rule already.
+                expected.append(build_forward_actions(route.actions, groups))
             now = read_route(context, route)
-            # An earlier attempt may have written the rule already.
-            is_ours = bool(context.load_for_rollback(_SWAP_BEGUN_KEY)) and now.forwards_like(
-                build_forward_actions(route.actions, groups)
-            )
-            if not is_ours and not now.forwards_like(route.actions):
-                raise _build_superseded_error(
+            if not any(now.forwards_like(actions) for actions in expected):
+                raise build_superseded_error(
                     f"Somebody else changed the {role} Listener Rule {route.name} since this deployment "
-                    f"began: it forwards to {', '.join(now.groups) or 'nothing'} now."
+                    f"began: it forwards to {now.describe_groups()} now."
                 )
 
     def is_done(self, context: StepContext) -> bool:
@@ -259,6 +269,8 @@ class SwapTraffic(Action):
             prod = read_route(context, pair.prod)
             if set(prod.groups) in ({pair.stage_group}, set(pair.prod.groups)):
                 continue
+            if any(prod.forwards_like(actions) for actions in list_written_forwards(context, pair.prod)):
+                continue
             if not is_observed_twice(context, "foreign rule", context.now()):
                 return False
             raise ChangedByOthers(
@@ -266,56 +278,33 @@ class SwapTraffic(Action):
                 f"{', '.join(prod.groups) or 'nothing'}. The rollback changes nothing."
             )
         clear_observation(context, "foreign rule")
-        if unhealthy_groups := _list_unhealthy_groups(context):
-            if not context.progress.get("waits"):
-                context.progress["waits"] = True
-                context.log(
-                    f"Waiting for a healthy target in {unhealthy_groups[0]} before production traffic is "
-                    "moved back"
-                )
-            return False
-        return True
+        return has_healthy_groups_again(context)
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         traffic = load_traffic(saved)
         if traffic.is_shared:
             return ()
-        return tuple(
-            f"{role} listener, {route.describe()}: back to target group {_format_groups(route.groups)}"
-            for role, route in traffic.list_routes()
-        )
+        return tuple(describe_route_restore(role, route) for role, route in traffic.list_routes())
 
     def undo(self, context: StepContext) -> None:
         for role, route in load_traffic(context).list_routes():
-            now = read_route(context, route)
-            is_hidden = bool(context.load_for_rollback(_get_moved_key(route))) and is_read_stale(context)
-            if now.forwards_like(route.actions) and not is_hidden:
+            if not restore_route(context, role, route):
                 context.log(f"{role} Listener already forwards as before")
-                continue
-            context.log(f"Modifying ELB {role} Listener to Forward requests as before the deployment")
-            _log_rule(context, route, route.groups)
-            write_route(context, route, route.actions)
-            context.log(f"Successfully updated {role} Listener")
 
     def is_undone(self, context: StepContext) -> bool:
         prods = [pair.prod for pair in load_traffic(context).prod_pairs]
         is_restored = all(read_route(context, prod).forwards_like(prod.actions) for prod in prods)
-        return is_restored and not _list_unhealthy_groups(context)
+        return is_restored and not list_unhealthy_groups(context)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         checks = [
-            _build_route_check(context, role, route) for role, route in load_traffic(context).list_routes()
+            build_route_check(context, role, route) for role, route in load_traffic(context).list_routes()
         ]
-        for group in _list_healthy_groups_at_start(context):
+        for group in list_healthy_groups_at_start(context):
             healthy = count_healthy_targets(context, group)
             subject = f"Healthy targets in {format_target_group(group)}"
             checks.append(ChecklistEntry(subject, "1 or more", str(healthy), healthy > 0))
         return checks
-
-
-def _get_moved_key(route: ListenerRoute) -> str:
-    """Return the rollback key of a listener rule that was written."""
-    return f"moved {route.listener} {route.rule}"
 
 
 def _is_swapped(context: StepContext, traffic: BlueGreenTraffic) -> bool:
@@ -344,7 +333,7 @@ def _register_old_groups(context: StepContext, pair: ListenerPair) -> None:
     named_groups = {*prod.named_groups, *stage.named_groups}
     unchecked_groups = [
         group
-        for group in _list_healthy_groups_at_start(context)
+        for group in list_healthy_groups_at_start(context)
         if group in pair.prod.groups and group not in named_groups
     ]
     if not unchecked_groups:
@@ -363,45 +352,12 @@ def _format_rule_count(count: int) -> str:
     return "the prod rule" if count == 1 else f"{count} prod rules"
 
 
-def _format_groups(groups: list[str]) -> str:
-    return ", ".join(arn.split(":targetgroup/")[-1].split("/")[0] for arn in groups) or "none"
-
-
-def _list_healthy_groups_at_start(context: StepContext) -> list[str]:
-    """Return the groups of production that had healthy targets when the swap began."""
-    before = context.load_for_rollback("healthy before") or {}
-    return [group for group, healthy in before.items() if healthy]
-
-
-def _list_unhealthy_groups(context: StepContext) -> list[str]:
-    """Return the groups that had healthy targets before the swap and have none now."""
-    return [
-        group for group in _list_healthy_groups_at_start(context) if not count_healthy_targets(context, group)
-    ]
-
-
 def _move_route(context: StepContext, role: str, route: ListenerRoute, groups: dict[str, int]) -> None:
     """Write one rule of the swap and log it (R243)."""
     version = "new" if role == "Prod" else "old"
     context.log(
         f"Modifying ELB {role} Listener to Forward requests to Target group associated with {version} Service"
     )
-    _log_rule(context, route, list(groups))
+    log_rule(context, route, list(groups))
     write_route(context, route, build_forward_actions(route.actions, groups))
     context.log(f"Successfully updated {role} Listener")
-
-
-def _log_rule(context: StepContext, route: ListenerRoute, groups: list[str]) -> None:
-    group = ", ".join(groups)
-    context.log(f",TargetGroup: {group}")
-    context.log(f"Modifying the default Listener: {route.listener}")
-    context.log(f" with listener rule: {route.name} ")
-    context.log(f" to forward traffic to TargetGroup: {group}")
-
-
-def _build_route_check(context: StepContext, role: str, route: ListenerRoute) -> ChecklistEntry:
-    now = read_route(context, route)
-    subject = f"{role} Listener, {route.describe()}"
-    return ChecklistEntry(
-        subject, route.describe_groups(), now.describe_groups(), now.forwards_like(route.actions)
-    )

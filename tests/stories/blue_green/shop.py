@@ -1,11 +1,13 @@
 """What is true in the pretend account behind a blue/green deployment, and a client that keeps asking."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import yaml
 
+from aws.apis.elb import get_target_group_weights
 from connectors.models import Connector
 from delegates.access.aws_access import open_aws_access
 from deployments.execution.operations import roll_back_execution
@@ -42,8 +44,14 @@ class Shop:
         """The ARN of a target group."""
         return str(self.balancer["target_groups"][name])
 
-    def document(self, swap: dict[str, Any] | None = None, **create: Any) -> dict[str, Any]:
-        """The pipeline, with other settings of its two steps."""
+    def document(
+        self,
+        swap: dict[str, Any] | None = None,
+        shifts: Sequence[dict[str, Any]] = (),
+        between: Sequence[dict[str, Any]] = (),
+        **create: Any,
+    ) -> dict[str, Any]:
+        """The pipeline, with other settings of its two steps, shifts of traffic and steps between those."""
         spec = {
             "loadBalancer": "demo",
             "prodListener": self.prod["arn"],
@@ -54,6 +62,13 @@ class Shop:
         }
         steps = [
             _step("EcsBlueGreenCreateService", "create", spec),
+            *_interleave(
+                [
+                    _step("EcsBlueGreenTrafficShift", f"shift{number}", shift)
+                    for number, shift in enumerate(shifts, 1)
+                ],
+                between,
+            ),
             _step("EcsBlueGreenSwapTargetGroups", "swap", swap or {}),
         ]
         stage = {
@@ -75,9 +90,9 @@ class Shop:
         }
         return {"pipeline": {"identifier": "shop", "name": "Shop", "stages": [{"stage": stage}]}}
 
-    def choose(self, swap: dict[str, Any] | None = None, **create: Any) -> None:
+    def choose(self, swap: dict[str, Any] | None = None, **settings: Any) -> None:
         """Save the pipeline with these settings."""
-        self.save(self.document(swap, **create))
+        self.save(self.document(swap, **settings))
 
     def save(self, document: dict[str, Any]) -> None:
         self.drive.pipeline = save_pipeline(
@@ -174,6 +189,10 @@ class Shop:
                 groups.append(action["TargetGroupArn"])
         return groups
 
+    def weights(self) -> dict[str, int]:
+        """Return the weights of the target groups of the production listener's default rule."""
+        return get_target_group_weights(self.actions(self.prod))
+
     def healthy(self, group: str) -> int:
         answer = self.call("elbv2", "DescribeTargetHealth", TargetGroupArn=group)
         states = [description["TargetHealth"]["State"] for description in answer["TargetHealthDescriptions"]]
@@ -237,6 +256,11 @@ class Shop:
 
     def run(self, tag: str = "", *, visited: bool = False) -> Execution:
         return self.until_over(self.drive.start(tag), visited=visited)
+
+
+def _interleave(steps: Sequence[dict[str, Any]], between: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    pairs = zip_longest(steps, between)
+    return [step for pair in pairs for step in pair if step is not None]
 
 
 def _step(type_: str, identifier: str, spec: dict[str, Any]) -> dict[str, Any]:

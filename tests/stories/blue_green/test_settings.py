@@ -136,7 +136,7 @@ def test_weights_and_stickiness_come_back_as_they_were(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("create", "swap", "message"),
     [
-        ({"isTrafficShift": True}, {}, "cannot shift traffic"),
+        ({"isTrafficShift": True}, {}, "EcsBlueGreenTrafficShift"),
         ({}, {"downsizeOldServiceDelayInSecs": -1}, "from 0 to"),
         ({}, {"downsizeOldServiceDelayInSecs": 99_999_999}, "from 0 to"),
         ({"moreListeners": [{"prodListener": "arn:a"}]}, {}, "moreListeners 1 lacks stageListener"),

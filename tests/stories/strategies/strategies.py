@@ -58,6 +58,14 @@ BLUE_GREEN = Strategy(
     overtaken_in="ecs_blue_green_create",
     beginnings=2,
 )
+TRAFFIC_SHIFT = Strategy(
+    pipeline="traffic_shift_demo",
+    folder="/ECS Tutorial/Blue green",
+    app="blue_green_app",
+    steps=("ecs_blue_green_create", "ecs_blue_green_traffic_shift", "ecs_blue_green_swap"),
+    overtaken_in="ecs_blue_green_create",
+    beginnings=2,
+)
 NATIVE = Strategy(
     pipeline="native_demo",
     folder="/ECS Tutorial/Native",
@@ -76,4 +84,4 @@ RUN_TASK = Strategy(
     rolls_back=False,
     versions=("done", "done", "done"),
 )
-STRATEGIES = (ROLLING, CANARY, BLUE_GREEN, NATIVE, RUN_TASK)
+STRATEGIES = (ROLLING, CANARY, BLUE_GREEN, TRAFFIC_SHIFT, NATIVE, RUN_TASK)
