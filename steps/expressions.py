@@ -1,4 +1,4 @@
-"""Expressions such as `<+infra.cluster>` and secret references: lookup by path, no evaluation."""
+"""Expressions such as `<+infra.cluster>`: lookup by path, no evaluation."""
 
 import difflib
 import json
@@ -6,32 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from connectors.secret_expressions import EXPRESSION_PATTERN, find_expressions, is_secret_expression
 from guards.limits import EXPRESSION_CHARACTERS, EXPRESSION_RESULT_CHARACTERS
 
-EXPRESSION_PATTERN = re.compile(r"<\+((?:[^<>\"]|\"[^\"]*\")*)>")
-_SECRET_PATTERN = re.compile(r"\s*secrets\.getValue\(\s*\"([\w.-]{1,300})\"\s*\)\s*")
 _ADVICE_ON_SECRETS = (
     "It may stand in the script of ShellScript, and be the value of a step's variable, of a header of Http"
     " and of a parameter of CreateStack."
 )
 ValueLookup = Callable[[str], Any]
-
-
-def parse_secret_reference(text: str) -> str:
-    """Return the reference in a text such as `<+secrets.getValue("account.token")>`, else empty."""
-    expression = EXPRESSION_PATTERN.fullmatch(text)
-    reference = _SECRET_PATTERN.fullmatch(expression[1]) if expression else None
-    return reference[1] if reference else ""
-
-
-def find_expressions(text: str) -> Iterator[str]:
-    """Yield the content between <+ and > of each expression in a text."""
-    return (match[1].strip() for match in EXPRESSION_PATTERN.finditer(text))
-
-
-def is_secret_expression(expression: str) -> bool:
-    """Return whether an expression refers to a secret, even in a wrong form."""
-    return expression.startswith("secrets.")
 
 
 def describe_secret_problem(text: str, advice: str = _ADVICE_ON_SECRETS) -> str:
@@ -50,12 +32,6 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
-
-
-def find_secret_references(*texts: str) -> list[str]:
-    """Return the references of all secrets in the texts."""
-    expressions = (expression for text in texts for expression in find_expressions(text))
-    return [match[1] for expression in expressions if (match := _SECRET_PATTERN.fullmatch(expression))]
 
 
 _OPEN = "<+"

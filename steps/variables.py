@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from steps.expressions import EXPRESSION_PATTERN, ValueLookup, parse_secret_reference, render_expressions
+from connectors.secret_expressions import parse_secret_reference, replace_by_variables
+from steps.expressions import ValueLookup, render_expressions
 
 VARIABLE_NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 SECRET_TYPE, TEXT_TYPE = "Secret", "String"
@@ -28,16 +29,10 @@ class ScriptEnvironment:
 
     def replace_expressions(self, script: str) -> str:
         """Return the script with each expression replaced by a variable, so that values are never code."""
-        names: dict[str, str] = {}
-
-        def get_variable(match: re.Match[str]) -> str:
-            text = match[0]
-            if text not in names:
-                names[text] = f"SLIPWAY_VALUE_{len(names) + 1}"
-                self.add(names[text], text)
-            return f"${{{names[text]}}}"
-
-        return EXPRESSION_PATTERN.sub(get_variable, script)
+        replaced, expressions = replace_by_variables(script)
+        for name, text in expressions.items():
+            self.add(name, text)
+        return replaced
 
 
 def describe_variable_problem(variables: Sequence[Any], noun: str, types: Sequence[str]) -> str:

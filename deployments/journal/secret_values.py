@@ -12,6 +12,7 @@ from django.db.models import Q
 from aws.apis import cloudformation
 from connectors.models import Secret
 from connectors.queries import SecretNotFound, find_secret
+from connectors.secret_expressions import parse_secret_reference
 from connectors.secret_managers.base import SecretUnreadable
 from connectors.secret_values import read_secret_value
 from delegates.task_owners import TaskPayload
@@ -20,7 +21,6 @@ from deployments.journal.runtime import DirectAwsAccess
 from deployments.models import Execution, StageExecution, StepExecution
 from guards.masks import HidingMask, SecretMask
 from rbac.models import Scope
-from steps.expressions import parse_secret_reference
 from steps.kinds.registry import get_step_kind, get_step_kinds
 
 

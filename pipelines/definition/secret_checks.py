@@ -4,15 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from catalog.manifests.documents import iterate_scalars
+from connectors.secret_expressions import find_expressions, is_secret_expression, parse_secret_reference
 from pipelines.definition.deferred_expressions import ExpressionProblem
 from pipelines.definition.nesting import DocumentPath
 from steps.actions.terraform import TERRAFORM_CONFIGURATION
-from steps.expressions import (
-    describe_secret_problem,
-    find_expressions,
-    is_secret_expression,
-    parse_secret_reference,
-)
+from steps.expressions import describe_secret_problem
 from steps.kinds.registry import StepKind
 from steps.variables import SECRET_TYPE
 

@@ -5,18 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectors.secret_expressions import parse_secret_reference
 from steps.actions.base import Action, ActionFailed, action
 from steps.actions.confirmations import CallRecord, Confirmation, Indeterminate
 from steps.actions.context import StepContext
 from steps.actions.non_aws_calls import OutboundRequest, OutboundResponse
 from steps.conditions import BadConditionError, UnclearConditionError, parse_condition
-from steps.expressions import (
-    BadExpressionError,
-    format_value,
-    parse_secret_reference,
-    render_expressions,
-    resolve_expressions,
-)
+from steps.expressions import BadExpressionError, format_value, render_expressions, resolve_expressions
 
 # Characters of a response that outputs keep.
 STORED_CHARACTERS = 16_000

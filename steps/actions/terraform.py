@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from connectors.secret_expressions import parse_secret_reference
 from steps.actions.base import Action, ActionFailed, ChangedByOthers, ChecklistEntry, action
 from steps.actions.confirmations import Applied, CallRecord, Confirmation
 from steps.actions.context import EarlierStep, PlannedRun, StepContext
 from steps.actions.non_aws_calls import WORKER_LOST, TerraformRunResult
-from steps.expressions import format_value, parse_secret_reference
+from steps.expressions import format_value
 from steps.variables import SECRET_TYPE, ScriptEnvironment
 
 TERRAFORM_CONFIGURATION = "TerraformConfiguration"

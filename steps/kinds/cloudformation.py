@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from connectors.secret_expressions import find_secret_references
 from guards.limits import STACK_PARAMETERS, STACK_TAGS
 from steps.actions.cloudformation import (
     ApplyStack,
@@ -16,7 +17,7 @@ from steps.actions.cloudformation import (
     WaitForStack,
 )
 from steps.actions.cloudformation.changes import STACK_TEMPLATE
-from steps.expressions import find_secret_references, has_expression
+from steps.expressions import has_expression
 from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
 from steps.variables import SECRET_TYPE, TEXT_TYPE
 

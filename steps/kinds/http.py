@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectors.secret_expressions import find_secret_references
 from guards.address_policy import PRIVATE_ALLOWED
 from guards.urls import describe_url_problem
 from steps.actions.http_requests import SendRequest
 from steps.conditions import BadConditionError, parse_condition
-from steps.expressions import find_secret_references, format_value, has_expression
+from steps.expressions import format_value, has_expression
 from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
 from steps.variables import VARIABLE_NAME_PATTERN
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectors.secret_expressions import find_secret_references
 from guards.limits import SHELL_SCRIPT_BYTES
 from steps.actions.scripts import RunScript
-from steps.expressions import find_secret_references
 from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
 from steps.variables import SECRET_TYPE, TEXT_TYPE, describe_variable_problem
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from connectors.secret_expressions import find_secret_references
 from guards.limits import NAME_CHARACTERS, SPEC_BYTES
 from steps.actions.terraform import (
     FROM_APPLY,
@@ -19,7 +20,7 @@ from steps.actions.terraform import (
     TerraformSettings,
     normalize_variables,
 )
-from steps.expressions import find_secret_references, has_expression
+from steps.expressions import has_expression
 from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
 from steps.variables import SECRET_TYPE, TEXT_TYPE, describe_variable_problem
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from connectors.secret_expressions import find_secret_references, parse_secret_reference
 from steps.actions.base import Action
 from steps.actions.terraform_cloud.run_creation import CreateTerraformCloudRun
 from steps.actions.terraform_cloud.run_decisions import (
@@ -15,7 +16,7 @@ from steps.actions.terraform_cloud.run_decisions import (
     OverrideTerraformCloudPolicies,
     ReadTerraformCloudOutputs,
 )
-from steps.expressions import find_secret_references, format_value, has_expression, parse_secret_reference
+from steps.expressions import format_value, has_expression
 from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
 from steps.variables import SECRET_TYPE, TEXT_TYPE, describe_variable_problem
 

@@ -11,6 +11,7 @@ from aws.apis.cloudformation import (
     is_no_update_error,
 )
 from aws.errors import AwsError
+from connectors.secret_expressions import parse_secret_reference
 from steps.actions.base import Action, ActionFailed, ChecklistEntry, action
 from steps.actions.cloudformation import rollback
 from steps.actions.cloudformation.operations import (
@@ -31,7 +32,7 @@ from steps.actions.cloudformation.operations import (
 )
 from steps.actions.confirmations import CallRecord, Confirmation
 from steps.actions.context import EarlierStep, StepContext
-from steps.expressions import parse_secret_reference, render_expressions
+from steps.expressions import render_expressions
 from steps.variables import SECRET_TYPE
 
 STACK_TEMPLATE = "CloudFormationTemplate"
