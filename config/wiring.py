@@ -11,6 +11,7 @@ REGISTERING_MODULES = (
     "catalog.connector_users",
     "catalog.delegate_environments",
     "catalog.manifests.manifest_files",
+    "delegates.queries.configuration_secrets",
     "gitsync.connector_users",
     "notifications.usages",
     "pipelines.definition.step_references",
@@ -33,10 +34,12 @@ def connect_apps() -> None:
 
 
 def _register_usages() -> None:
-    """Register users and managers of resources, archive guards, previews, and runs of triggers."""
+    """Register users, managers and listeners of resources, archive guards, previews, and triggered runs."""
     from catalog.usages import register_service_check, register_usage_finder
+    from connectors.operations.secrets import register_secret_listener
     from connectors.usages import register_connector_records
     from delegates.installations import register_installation_finder
+    from delegates.operations.configuration_secrets import run_scripts_again
     from deployments.approvals.plan import register_remaining_preview
     from deployments.delegate_installs.records import list_delegate_installations
     from deployments.execution.queries import count_connector_executions, count_open_executions
@@ -51,6 +54,7 @@ def _register_usages() -> None:
     from web.managed_resources import register_change_proposer, register_management_finder
 
     register_installation_finder(list_delegate_installations)
+    register_secret_listener(run_scripts_again)
     register_usage_finder(find_pipelines_using)
     register_service_check(require_deployable_service)
     register_connector_records("execution", count_connector_executions)

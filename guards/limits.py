@@ -162,6 +162,7 @@ AGENT_TAGS: Final = Limit(50, "tags", "tags reported by an agent", OWN_CHOICE)
 AGENT_TASKS: Final = Limit(1000, "tasks", "concurrent tasks of an agent", OWN_CHOICE)
 AGENT_LINES: Final = Limit(10_000, "lines", "log lines in one upload of an agent", OWN_CHOICE)
 SCRIPT_BYTES: Final = Limit(64 * 1024, "bytes", "configuration script", OWN_CHOICE)
+SCRIPT_SECRETS: Final = Limit(10, "secrets", "secrets of a configuration script", OWN_CHOICE)
 SCRIPT_SECONDS: Final = Limit(3600, "seconds", "run of a configuration script", OWN_CHOICE)
 START_SCRIPT_OUTPUT_CHARACTERS: Final = Limit(
     256 * 1024, "characters", "stored output of a configuration script", OWN_CHOICE

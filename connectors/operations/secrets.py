@@ -1,6 +1,7 @@
 """Operations on secrets: create, update, delete, test."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,6 +42,17 @@ _SOURCE_FIELDS: Final = (
 )
 # A shorter value could not be masked in a log without hiding half of the log.
 
+SecretListener = Callable[[Secret], None]
+_listeners: list[SecretListener] = []
+
+
+def register_secret_listener(listener: SecretListener) -> None:
+    """Register a function that is called with a secret in the transaction of its new value or deletion.
+
+    A deleted secret is still there when the function is called.
+    """
+    _listeners.append(listener)
+
 
 def create_secret(
     *,
@@ -66,6 +78,7 @@ def create_secret(
     try:
         with transaction.atomic():
             secret.save()
+            _notify_listeners(secret)
             record_audit_entry(
                 actor=actor, action="secret.create", thing=secret, after=_build_audit_values(secret)
             )
@@ -101,6 +114,7 @@ def update_secret(
         secret.save(update_fields=changed)
         if is_new_source:
             _clear_connector_tests(secret)
+            _notify_listeners(secret)
         after = _build_audit_values(secret) | {"value_changed": is_new_source}
         record_audit_entry(actor=actor, action="secret.update", thing=secret, before=before, after=after)
     return secret
@@ -114,6 +128,7 @@ def delete_secret(*, actor: User, secret: Secret) -> None:
             record_audit_entry(
                 actor=actor, action="secret.delete", thing=secret, before=_build_audit_values(secret)
             )
+            _notify_listeners(secret)
             secret.delete()
     except ProtectedError as exc:
         raise build_in_use_conflict(secret, exc) from exc
@@ -159,6 +174,11 @@ def _set_value(secret: Secret, value: str, file_name: str) -> None:
         raise BadInput(message, errors=[{"path": "file", "message": message}])
     secret.value, secret.file_name = value, file_name
     secret.kind = Secret.Kind.FILE if file_name else Secret.Kind.TEXT
+
+
+def _notify_listeners(secret: Secret) -> None:
+    for listener in _listeners:
+        listener(secret)
 
 
 def _clear_connector_tests(secret: Secret) -> None:

@@ -2,4 +2,4 @@
 
 VERSION = "0.1.0"
 # What this release can do and earlier ones cannot; the manager assigns tasks by it.
-FEATURES = ("aws-sessions", "doctor", "secret-managers", "web-identity")
+FEATURES = ("aws-sessions", "configuration-secrets", "doctor", "secret-managers", "web-identity")

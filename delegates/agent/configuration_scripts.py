@@ -1,7 +1,9 @@
 """Scripts that prepare the delegate: INIT_SCRIPT, then its configuration's script."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from delegates.agent.agent import Agent, NotRegistered, log
@@ -19,15 +21,16 @@ def run_configuration_scripts(agent: Agent) -> None:
     """Prepare once, then run the script of a configuration again whenever it changes."""
     if agent.settings.init_script:
         run_script(agent, "INIT_SCRIPT", agent.settings.init_script, seconds=INIT_SECONDS)
-    ran = ""
+    ran = ("", "")
     while not agent.ended.is_set():
         agent.configuration_changed.clear()
         if agent.registered.is_set():
             configuration = agent.configuration or {}
             script = str(configuration.get("script") or "")
-            if script.strip() and script != ran:
-                ran = script
-                _configure(agent, configuration, script)
+            revision = str(configuration.get("secrets_revision") or "")
+            if script.strip() and (script, revision) != ran:
+                ran = (script, revision)
+                _configure(agent, configuration, script, has_secrets=bool(revision))
             agent.is_prepared.set()
             agent.poll_tasks_now.set()
         agent.configuration_changed.wait(1.0)
@@ -56,21 +59,33 @@ class ScriptRun:
 
 
 def run_script(
-    agent: Agent, name: str, script: str, *, seconds: float, is_of_manager: bool = False
+    agent: Agent,
+    name: str,
+    script: str,
+    *,
+    seconds: float,
+    is_of_manager: bool = False,
+    secrets: Mapping[str, str] = MappingProxyType({}),
 ) -> ScriptRun:
     """Run a script until it ends, with its output in delegate.log and its HOME for installed tools.
 
     The script of a configuration (`is_of_manager`) runs with its own user where tasks do. INIT_SCRIPT runs as
-    the agent's user.
+    the agent's user. `secrets` are variables whose values are hidden in the output.
     """
     log.info("Running %s", name)
     started_at, began = time.time(), time.monotonic()
     tools = agent.settings.home / TOOLS_FOLDER
     tools.mkdir(mode=0o755, exist_ok=True)
     tools.chmod(0o755)
-    params = {"script": script, "environment": {"HOME": str(tools)}}
+    params = {"script": script, "environment": {**secrets, "HOME": str(tools)}}
     task = AgentTask(
-        id=name, kind="shell", fence=0, params=params, acquired_at=began, timeout_seconds=seconds
+        id=name,
+        kind="shell",
+        fence=0,
+        params=params,
+        acquired_at=began,
+        timeout_seconds=seconds,
+        mask=tuple(secrets.values()),
     )
     printed = ScriptOutput(name)
     blocks_shell = is_of_manager and agent.settings.blocks_shell
@@ -92,30 +107,38 @@ def _get_exit_code(answer: TaskResult) -> int:
     return _TIMED_OUT if answer.error and answer.error["code"] == "TimedOut" else _NOT_RUN
 
 
-def _configure(agent: Agent, configuration: Any, script: str) -> None:
+def _configure(agent: Agent, configuration: Any, script: str, *, has_secrets: bool) -> None:
     name = f"configuration {configuration.get('name', '')}"
     seconds = float(configuration.get("timeout_seconds") or INIT_SECONDS)
-    run = run_script(agent, name, script, seconds=seconds, is_of_manager=True)
+    identity = {"configuration_id": configuration.get("id")}
+    secrets: Mapping[str, str] = {}
+    if has_secrets:
+        answer = _post(agent, "/agent/v1/configuration/secrets", identity)
+        if answer is None:
+            return
+        secrets = {str(variable): str(value) for variable, value in answer["environment"].items()}
+    run = run_script(agent, name, script, seconds=seconds, is_of_manager=True, secrets=secrets)
     body = {
-        "configuration_id": configuration.get("id"),
+        **identity,
         "exit_code": run.exit_code,
         "output": run.output,
         "started_at": run.started_at,
         "duration_ms": run.duration_ms,
     }
-    _report(agent, body)
+    _post(agent, "/agent/v1/configuration", body)
 
 
-def _report(agent: Agent, body: dict[str, Any]) -> None:
+def _post(agent: Agent, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Post until the manager answers, and return the answer; None after a refusal or the agent's end."""
     backoff = Backoff(first=0.5, most=15)
     while not agent.ended.is_set():
         try:
-            agent.post_with_session("/agent/v1/configuration", body)
-            return
+            return agent.post_with_session(path, body)
         except NotRegistered:
             agent.registered.wait(1.0)
         except ManagerUnreachable:
             agent.ended.wait(backoff.next())
         except RequestRefused as refusal:
-            log.warning("The manager refused the report of a configuration: %s", refusal)
-            return
+            log.warning("The manager refused %s: %s", path, refusal)
+            return None
+    return None

@@ -14,6 +14,7 @@ from connectors.operations.identifiers import (
 )
 from delegates.live import publish_delegates_changed
 from delegates.models import Delegate, DelegateConfiguration, DelegateTask
+from delegates.operations.configuration_secrets import require_secret_access, require_usable_secrets
 from delegates.protocol.notices import notify_configuration
 from delegates.queries.configurations import list_delegate_environments
 from guards.limits import SCRIPT_BYTES, SCRIPT_SECONDS
@@ -35,7 +36,7 @@ def create_configuration(
     """Create a configuration.
 
     `values` are `script`, `timeout_seconds`, `requires_approval`, `environments` and `task_kinds`. Raises
-    `BadInput`, or `Conflict` if the identifier is taken.
+    `BadInput`, `MissingAccess` to a secret of the script, or `Conflict` if the identifier is taken.
     """
     require(actor, EDIT, scope)
     require_valid_identifier(identifier)
@@ -58,7 +59,7 @@ def create_configuration(
 def update_configuration(*, actor: User, configuration: DelegateConfiguration, **values: Any) -> None:
     """Update the given fields of a configuration; its delegates run a changed script.
 
-    Raises `BadInput`.
+    Raises `BadInput`, or `MissingAccess` to a secret of a changed script.
     """
     require(actor, EDIT, configuration)
     before = _build_audit_values(configuration)
@@ -82,7 +83,8 @@ def apply_configuration(
 ) -> list[Delegate]:
     """Assign a configuration to delegates, and return the changed ones (R055, R058).
 
-    Raises `BadInput`, and changes none, if the configuration is not at or above each delegate.
+    Changes none, and raises `BadInput` if the configuration is not at or above each delegate, or
+    `MissingAccess` to a secret of its script.
     """
     for delegate in delegates:
         require(actor, EDIT_DELEGATE, delegate)
@@ -92,6 +94,7 @@ def apply_configuration(
                 f"{delegate} or above."
             )
             raise BadInput(message, errors=[{"path": "delegates", "message": message}])
+    require_secret_access(actor, configuration, path="delegates")
     changed = [row for row in delegates if row.configuration_id != configuration.pk]
     with transaction.atomic():
         for delegate in changed:
@@ -129,7 +132,7 @@ def _apply_values(actor: User, configuration: DelegateConfiguration, values: dic
     if "name" in values:
         values = {**values, "name": validate_name(values["name"])}
     if "script" in values:
-        values = {**values, "script": _clean_script(values["script"])}
+        values = {**values, "script": _clean_script(actor, configuration, values["script"])}
     if "environments" in values:
         values = {**values, "environments": _clean_environments(actor, configuration, values["environments"])}
     if "task_kinds" in values:
@@ -141,20 +144,20 @@ def _apply_values(actor: User, configuration: DelegateConfiguration, values: dic
         setattr(configuration, name, value)
 
 
-def _clean_script(script: str) -> str:
-    """Return the script with the line ends of the machine that runs it: a browser sends those of another."""
+def _clean_script(actor: User, configuration: DelegateConfiguration, script: str) -> str:
+    """Return the script with the line ends of the machine that runs it: a browser sends those of another.
+
+    Who changes a script needs access to all of its secrets, because the script decides about their use.
+    """
     cleaned = script.replace("\r\n", "\n")
     if fault := find_control_problem(cleaned) or find_size_problem(cleaned, SCRIPT_BYTES):
         raise BadInput(
             f"The script is not valid: {fault.display_message}", errors=[fault.to_json() | {"path": "script"}]
         )
-    # Bash would get the expression as it is.
-    if "<+secrets." in cleaned:
-        message = (
-            "Secrets are not available in startup scripts. Let the script read the value itself, for example "
-            "with aws secretsmanager get-secret-value and the task role of the delegate."
+    if cleaned != configuration.script:
+        require_usable_secrets(
+            actor, configuration.scope, cleaned, path="script", is_primary=configuration.is_primary
         )
-        raise _build_refusal("script", message)
     return cleaned
 
 

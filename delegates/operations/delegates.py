@@ -11,6 +11,7 @@ from delegates.connectivity import AWAY_AFTER
 from delegates.install.specs import list_tag_problems
 from delegates.live import publish_delegates_changed
 from delegates.models import Delegate, DelegateConfiguration, DelegateEvent, DelegateInstance, DelegateTask
+from delegates.operations.configuration_secrets import require_secret_access
 from delegates.protocol.notices import notify_configuration, notify_drain, notify_ended
 from delegates.queries.history import get_delegate_uses
 from guards.limits import DESCRIPTION_CHARACTERS
@@ -36,7 +37,10 @@ def update_delegate(
     configuration: DelegateConfiguration | None = None,
     shares_scripts: bool | None = None,
 ) -> Delegate:
-    """Update the fields that users edit; None leaves a field unchanged. Raises `BadInput`."""
+    """Update the fields that users edit; None leaves a field unchanged.
+
+    Raises `BadInput`, or `MissingAccess` to a secret of another configuration.
+    """
     require(actor, EDIT, delegate)
     before = _build_audit_values(delegate)
     if description is not None:
@@ -44,7 +48,7 @@ def update_delegate(
     if tags is not None:
         delegate.tags = clean_tags(tags)
     if configuration is not None and configuration.pk != delegate.configuration_id:
-        delegate.configuration = _validate_configuration(delegate, configuration)
+        delegate.configuration = _validate_configuration(actor, delegate, configuration)
     if shares_scripts is not None:
         delegate.shares_scripts = shares_scripts
     if _build_audit_values(delegate) == before:
@@ -243,9 +247,10 @@ def _build_state(delegate: Delegate) -> str:
 
 
 def _validate_configuration(
-    delegate: Delegate, configuration: DelegateConfiguration
+    actor: User, delegate: Delegate, configuration: DelegateConfiguration
 ) -> DelegateConfiguration:
     if configuration.scope.path in delegate.scope.ancestor_paths():
+        require_secret_access(actor, configuration, path="configuration")
         return configuration
     message = (
         f"The configuration {configuration} is in {configuration.scope}. Use one in {delegate.scope} or "

@@ -12,6 +12,7 @@ from delegates.install.specs import find_new_name_problem
 from delegates.install.wizard import SIZES, WizardAnswers, get_question_name
 from delegates.live import publish_delegates_changed
 from delegates.models import Delegate, DelegateConfiguration, DelegateToken
+from delegates.operations.configuration_secrets import require_secret_access
 from delegates.operations.delegates import clean_tags
 from delegates.operations.specs import build_default_spec_request, render_spec, write_task_spec
 from delegates.operations.tokens import create_token
@@ -36,7 +37,8 @@ def create_delegate(
 ) -> Delegate:
     """Create a delegate that has never connected, and a token if none is given.
 
-    Raises `BadInput` with the fields of `WizardAnswers` as paths, or `Conflict` if the scope has that name.
+    Raises `BadInput` with the fields of `WizardAnswers` as paths, `MissingAccess` to a secret of the
+    configuration, or `Conflict` if the scope has that name.
     """
     require(actor, INSTALL_PERMISSION, scope)
     chosen = configuration or DelegateConfiguration.objects.get(is_primary=True)
@@ -198,6 +200,7 @@ def _check_choices(
     if configuration.scope.path not in scope.ancestor_paths():
         message = f"{configuration} is in {configuration.scope}. Use a configuration in {scope} or above."
         raise _build_refusal("configuration", message)
+    require_secret_access(actor, configuration, path="configuration")
     if token is not None:
         _check_token(actor, scope, token)
 

@@ -48,6 +48,7 @@ ROUTES: dict[str, Callable[[AgentRequest], AgentReply]] = {
     "tasks/*/complete": completions.complete_task_request,
     "logs": logs.agent_log_request,
     "configuration": configurations.record_configuration_run_request,
+    "configuration/secrets": configurations.send_secrets_request,
     "deregister": registrations.deregister_agent,
 }
 # Handlers that wait for something without a thread.

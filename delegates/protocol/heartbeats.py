@@ -13,7 +13,6 @@ from django.db import connection, transaction
 from delegates.connectivity import LATE_AFTER
 from delegates.live import publish_delegates_changed
 from delegates.models import (
-    DelegateConfiguration,
     DelegateEvent,
     DelegateInstance,
     DelegateTask,
@@ -150,8 +149,13 @@ def record_heartbeats(beats: Mapping[int, Heartbeat]) -> dict[int, HeartbeatResp
     _publish_changes(alive, beats, now)
     write_heartbeats([beats[row.pk] for row in alive], now)
     tasks = _build_task_reports({row.pk: beats[row.pk] for row in alive}, now)
+    changed = _list_changed_configurations(alive, now)
     for instance in alive:
-        answers[instance.pk] = {**tasks[instance.pk], **_build_answer(instance, now)}
+        answers[instance.pk] = {
+            **tasks[instance.pk],
+            **_build_answer(instance, now),
+            "configuration": changed.get(instance.pk),
+        }
     return answers
 
 
@@ -236,21 +240,27 @@ def _build_answer(instance: _InstanceColumns, now: datetime) -> dict[str, Any]:
         "drain": instance.delegate__draining,
         "session": session,
         "session_expires_in": 0 if until is None else max(0, int((until - now).total_seconds())),
-        "configuration": _get_changed_configuration(instance),
     }
 
 
-def _get_changed_configuration(instance: _InstanceColumns) -> dict[str, Any] | None:
-    """Return the configuration if it or its assignment changed since the last heartbeat."""
+def _list_changed_configurations(
+    instances: Iterable[_InstanceColumns], now: datetime
+) -> dict[int, dict[str, Any]]:
+    """Return the configurations that changed, or were assigned, since the last heartbeat of an instance."""
+    changed = [row.pk for row in instances if _has_changed_configuration(row)]
+    if not changed:
+        return {}
+    rows = DelegateInstance.objects.filter(pk__in=changed)
+    return configurations.serialize_configurations(
+        rows.select_related("delegate__scope", "delegate__configuration__scope"), now
+    )
+
+
+def _has_changed_configuration(instance: _InstanceColumns) -> bool:
     last_heartbeat_at, changed_at = instance.last_heartbeat_at, instance.delegate__configuration__updated_at
-    if (
-        changed_at is None
-        or last_heartbeat_at is None
-        or max(changed_at, instance.delegate__updated_at) < last_heartbeat_at
-    ):
-        return None
-    configuration = DelegateConfiguration.objects.filter(delegates=instance.delegate).first()
-    return configurations.serialize_configuration(configuration)
+    if changed_at is None or last_heartbeat_at is None:
+        return False
+    return max(changed_at, instance.delegate__updated_at) >= last_heartbeat_at
 
 
 FLUSH_INTERVAL_SECONDS = 1.0

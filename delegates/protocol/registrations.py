@@ -21,7 +21,7 @@ from delegates.models import (
     get_account_id,
 )
 from delegates.protocol import instance_claims, instance_keys, leases, logs
-from delegates.protocol.configurations import serialize_configuration
+from delegates.protocol.configurations import serialize_configurations
 from delegates.protocol.events import (
     get_instance_label,
     notify_away,
@@ -274,7 +274,7 @@ def _admit_agent(registration: AgentRegistration, token: DelegateToken, *, addre
         address=address,
     )
     notify_back([delegate.pk])
-    configuration = serialize_configuration(delegate.configuration)
+    configuration = serialize_configurations([instance], now).get(instance.pk)
     return AgentReply(
         {
             "instance_id": instance.pk,

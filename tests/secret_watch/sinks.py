@@ -31,6 +31,7 @@ from web.live.socket_middleware import SocketLimits
 # Where a secret leaves Slipway in the clear because it has to, and why.
 ALLOWED = {
     "http /agent/v1/tasks/acquire": "an agent is lent what its task needs, once, over TLS",
+    "http /agent/v1/configuration/secrets": "an agent takes what its script needs, over TLS",
 }
 
 _NO_TEXT = (int, float, type(None))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from connectors.operations import create_connector, create_secret
+from connectors.operations import create_connector, create_secret, update_secret
 from connectors.secret_managers.base import SecretReference
 from connectors.secret_values import read_secret_value
 from delegates.models import (
@@ -28,6 +28,7 @@ from delegates.models import (
     TaskLogChunk,
     get_account_id,
 )
+from delegates.operations.configurations import apply_configuration, create_configuration
 from delegates.operations.tasks import abort_task, start_diagnosis, submit_task
 from delegates.operations.tokens import create_token
 from delegates.queries.tasks import list_findings
@@ -305,6 +306,32 @@ def test_scripts_that_prepare_a_delegate_run_before_its_first_task_and_are_repor
     run = ConfigurationRun.objects.get()
     assert (run.exit_code, run.output.splitlines()[0]) == (3, "configuring")
     assert wait_for_end(submit(project, SHELL, {"script": "echo still here"})).status == Status.SUCCEEDED
+
+
+def test_a_script_uses_a_secret_and_runs_again_with_its_new_value(
+    start_connected: Begin, project: Scope, admin: User
+) -> None:
+    part = start_connected()
+    secret = create_secret(
+        actor=admin, scope=project, identifier="token", name="Token", value=planted("-first")
+    )
+    script = 'value="<+secrets.getValue("token")>"; echo "it is $value"; exit ${#value}'
+    configuration = create_configuration(
+        actor=admin, scope=project, identifier="tools", name="Tools", script=script
+    )
+    apply_configuration(
+        actor=admin, configuration=configuration, delegates=list(Delegate.objects.filter(name="eu"))
+    )
+    wait_until(ConfigurationRun.objects.exists, "the report of the script")
+    update_secret(actor=admin, secret=secret, value=planted("-the-second"))
+    runs = ConfigurationRun.objects.order_by("pk")
+    wait_until(lambda: runs.count() == 2, "the report of the script with the new value")
+    values = (planted("-first"), planted("-the-second"))
+    assert [run.exit_code for run in runs] == [len(value) for value in values]
+    assert [run.output.splitlines()[0] for run in runs] == ["it is •••", "it is •••"]
+    log = part.log.read_text()
+    assert "configuration Tools: it is" in log
+    assert not any(value in log for value in values)
 
 
 def test_an_agent_reaches_its_manager_through_a_proxy(
