@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import botocore.session
+from botocore import UNSIGNED
+from botocore.config import Config
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ def get_service_endpoint(service: str, region: str, endpoint_url: str | None = N
 
 @cache
 def _resolve_endpoint(service: str, region: str) -> str:
-    resolver = botocore.session.get_session().get_component("endpoint_resolver")
-    endpoint = resolver.construct_endpoint(service, region) or {}
-    return f"https://{endpoint.get('hostname') or f'{service}.{region}.amazonaws.com'}"
+    # Only a client knows the host: that of elbv2 begins with "elasticloadbalancing". It sends nothing here.
+    config = Config(signature_version=UNSIGNED)
+    client = botocore.session.get_session().create_client(service, region_name=region, config=config)
+    return str(client.meta.endpoint_url)

@@ -1,6 +1,8 @@
 """The regions that people choose from."""
 
-from aws.regions import list_regions
+import pytest
+
+from aws.regions import get_service_endpoint, list_regions
 
 
 def test_regions_have_names_that_people_know() -> None:
@@ -8,3 +10,17 @@ def test_regions_have_names_that_people_know() -> None:
     assert titles["us-east-1"] == "US East (N. Virginia)"
     assert titles["eu-central-1"].startswith("Europe")
     assert len(titles) == len(list_regions())
+
+
+@pytest.mark.parametrize(
+    ("service", "region", "endpoint"),
+    [
+        ("ecs", "eu-central-1", "https://ecs.eu-central-1.amazonaws.com"),
+        ("elbv2", "eu-central-1", "https://elasticloadbalancing.eu-central-1.amazonaws.com"),
+        ("cloudwatch", "eu-central-1", "https://monitoring.eu-central-1.amazonaws.com"),
+        ("ecr", "us-east-1", "https://api.ecr.us-east-1.amazonaws.com"),
+        ("ecs", "cn-north-1", "https://ecs.cn-north-1.amazonaws.com.cn"),
+    ],
+)
+def test_an_endpoint_is_the_host_that_boto3_calls(service: str, region: str, endpoint: str):
+    assert get_service_endpoint(service, region) == endpoint
