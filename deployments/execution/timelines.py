@@ -12,6 +12,7 @@ from django.db.models import Max, Min, Prefetch, Q
 from deployments.execution.timeline_axis import AxisTick, TimeAxis, build_axis
 from deployments.journal.callers import CHECK_PHASE
 from deployments.log.line_times import LineIndex, LineReference, LineRequest
+from deployments.log.lines import LineOrigin, LogLine
 from deployments.models import (
     Approval,
     AwsCall,
@@ -22,7 +23,9 @@ from deployments.models import (
     StageExecution,
     StepExecution,
 )
+from steps.actions.ecs_service.service_deployments import STAGE_LINE, TRAFFIC_LINE
 from steps.actions.waits import ALARM_LINE, ALARM_STATE
+from steps.kinds.native import DEPLOY_TYPE, ROLLBACK_TYPE
 from steps.kinds.verify import VERIFY_TYPE
 from steps.states import TERMINAL_STATUSES, Status
 from web.statuses import get_status_badge
@@ -30,6 +33,9 @@ from web.statuses import get_status_badge
 # Pixels of the labels of the axis and of a row, as in timeline.css.
 HEAD_HEIGHT: Final = 44
 ROW_HEIGHT: Final = 28
+_NATIVE_TYPES: Final = (DEPLOY_TYPE, ROLLBACK_TYPE)
+# Steps of which the log alone has something that the timeline shows.
+_LOG_TYPES: Final = (VERIFY_TYPE, *_NATIVE_TYPES)
 MOST_STEPS: Final = 200
 MOST_EVENTS: Final = 5_000
 MOST_ENTRIES: Final = 500
@@ -156,11 +162,14 @@ def build_timeline(execution: Execution, now: datetime) -> Timeline:
     index = LineIndex(execution.pk)
     rows, unstarted_steps, hidden_steps = _build_step_rows(execution, stages)
     events, hidden_events = _build_event_row(execution)
+    steps = [step for stage in stages for step in stage.steps.all() if step.type in _LOG_TYPES]
+    index.load_spans((step.started_at, step.ended_at or now) for step in steps if step.started_at)
     rows += [
         _build_decision_row(execution, stages),
         _build_retry_row(rows),
         events,
-        _build_alarm_row(stages, index, now),
+        _build_lifecycle_row(steps, index, now),
+        _build_alarm_row(steps, index, now),
     ]
     rows = [row for row in rows if row.bars or row.marks]
     axis = build_axis(_list_moments(execution, rows, now))
@@ -361,28 +370,49 @@ def _build_event_row(execution: Execution) -> tuple[TimelineRow, int]:
     return TimelineRow("ECS events", "events", marks=marks), max(0, hidden)
 
 
-def _build_alarm_row(stages: Iterable[StageExecution], index: LineIndex, now: datetime) -> TimelineRow:
-    """Return the changes of CloudWatch alarms, which only the log of a verification has; one query."""
-    steps = [
-        step
-        for stage in stages
-        for step in stage.steps.all()
-        if step.type == VERIFY_TYPE and step.started_at is not None
-    ]
-    spans = [(step.started_at, step.ended_at or now) for step in steps if step.started_at]
-    index.load_spans(spans)
-    identifiers = {step.identifier for step in steps}
-    lines = {line["number"]: line for span in spans for line in index.list_lines(span)}
+def _build_alarm_row(steps: Iterable[StepExecution], index: LineIndex, now: datetime) -> TimelineRow:
+    """Return the changes of CloudWatch alarms, which only the log of a verification has."""
     row = TimelineRow("Alarms", "events")
-    for number, line in sorted(lines.items()):
-        if line["step"] in identifiers and (match := ALARM_LINE.match(line["text"])):
-            at = datetime.fromisoformat(line["at"])
-            kind = "alarm" if match[1] == ALARM_STATE else "alarm-calm"
-            reference = LineReference(number, line["step"])
-            row.marks.append(
-                TimelineMark(at, kind, line["text"][:_LONGEST_TEXT], LineRequest(at), line=reference)
-            )
+    for step in steps:
+        for line, at in _list_own_lines(step, index, now) if step.type == VERIFY_TYPE else ():
+            if match := ALARM_LINE.match(line["text"]):
+                kind = "alarm" if match[1] == ALARM_STATE else "alarm-calm"
+                row.marks.append(_build_log_mark(line, at, kind))
     return row
+
+
+def _build_lifecycle_row(steps: Iterable[StepExecution], index: LineIndex, now: datetime) -> TimelineRow:
+    """Return stages and traffic of deployments that ECS itself runs, from their log."""
+    row = TimelineRow("Lifecycle stages", "events")
+    for step in steps:
+        bars: list[TimelineBar] = []
+        for line, at in _list_own_lines(step, index, now) if step.type in _NATIVE_TYPES else ():
+            if match := STAGE_LINE.match(line["text"]):
+                bars[-1:] = [replace(bar, end=at, status=Status.SUCCESS) for bar in bars[-1:]]
+                reference = LineReference(line["number"], line["step"])
+                bars.append(TimelineBar(at, step.ended_at, step.status, match[1], line=reference))
+            elif TRAFFIC_LINE.match(line["text"]):
+                row.marks.append(_build_log_mark(line, at, "traffic"))
+        row.bars += bars
+    return row
+
+
+def _list_own_lines(
+    step: StepExecution, index: LineIndex, now: datetime
+) -> Iterator[tuple[LogLine, datetime]]:
+    """Yield the lines that the engine wrote in the log of a started step, with their times."""
+    if step.started_at is None:
+        return
+    start, end = step.started_at, step.ended_at or now
+    for line in index.list_lines((start, end)):
+        at = datetime.fromisoformat(line["at"])
+        if line["step"] == step.identifier and line["origin"] == LineOrigin.SLIPWAY and start <= at <= end:
+            yield line, at
+
+
+def _build_log_mark(line: LogLine, at: datetime, kind: str) -> TimelineMark:
+    reference = LineReference(line["number"], line["step"])
+    return TimelineMark(at, kind, line["text"][:_LONGEST_TEXT], LineRequest(at), line=reference)
 
 
 # --- positions ------------------------------------------------------------------------------------

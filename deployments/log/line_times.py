@@ -82,10 +82,12 @@ class LineIndex:
         self._load(number for request in requests for number in self._list_candidates(request.at))
 
     def load_spans(self, spans: Iterable[tuple[datetime, datetime]]) -> None:
-        """Load the blocks with lines in these spans of time, up to the limit."""
-        for start, end in spans:
-            first, last = self._get_position(start), self._get_position(end)
-            self._load(range(first, last + 1))
+        """Load the blocks with lines in these spans of time, up to the limit; one query."""
+        self._load(
+            position
+            for start, end in spans
+            for position in range(self._get_position(start), self._get_position(end) + 1)
+        )
 
     def _load(self, positions: Iterable[int]) -> None:
         free = MOST_BLOCKS - len(self._blocks)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import yaml
 
 from aws.shapes import get_parameter_names
+from catalog.manifests.checks import get_native_strategy
 from catalog.models import Infrastructure, Service
 from inventory.adoption.traffic.options import RuleCandidate, TrafficOption
 from inventory.drift.documents.differences import ServiceDocuments
@@ -72,9 +73,11 @@ def build_manifests(running: ServiceDocuments) -> ReadBackManifests:
 def is_blue_green_half(name: str, service: Mapping[str, Any]) -> bool:
     """Return whether an ECS service is one half of a blue/green pair.
 
-    Its name says so, and it has exactly one target group, which a swap of traffic needs.
+    Its name says so, and it has exactly one target group, which a swap of traffic needs. A service whose
+    traffic ECS itself shifts is whole.
     """
-    return bool(_PAIR_SUFFIX.search(name)) and len(list_target_groups(service)) == 1
+    is_named_so = bool(_PAIR_SUFFIX.search(name)) and not get_native_strategy(service)
+    return is_named_so and len(list_target_groups(service)) == 1
 
 
 def get_partner_name(name: str) -> str:

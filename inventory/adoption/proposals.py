@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 import yaml
 
-from catalog.manifests.checks import check_manifest, check_with_task_definition
+from catalog.manifests.checks import check_manifest, check_with_task_definition, get_native_strategy
 from catalog.manifests.documents import BadDocument, Document, parse_document
 from catalog.operations import ManifestSpec
 from inventory.adoption.live import publish_adoption_changed
@@ -74,6 +74,8 @@ class AdoptionProposal:
     @property
     def strategies(self) -> tuple[str, ...]:
         """Return the strategies that can deploy the service, the default first."""
+        if get_native_strategy(self.documents.service or {}):
+            return ("Native",)
         return ("BlueGreen",) if self.is_pair else ("Rolling", "Canary")
 
 

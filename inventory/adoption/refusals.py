@@ -13,7 +13,6 @@ _EXPRESSION_START = "<+"
 def check_service(service: Json) -> Iterator[str]:
     """Yield the obstacles that DescribeServices shows."""
     controller = (service.get("deploymentController") or {}).get("type", "ECS")
-    configuration = service.get("deploymentConfiguration") or {}
     if controller != "ECS":
         yield _describe_controller_refusal(controller)
         return
@@ -22,12 +21,6 @@ def check_service(service: Json) -> Iterator[str]:
             "The ECS service uses the DAEMON scheduling strategy, which has no desired count. AWS "
             "cannot change the scheduling strategy of an ECS service. Create a new ECS service with "
             "REPLICA to deploy it with Slipway."
-        )
-    strategy = configuration.get("strategy") or "ROLLING"
-    if strategy != "ROLLING":
-        yield (
-            f"The ECS service uses the AWS deployment strategy {strategy}. Set "
-            "deploymentConfiguration.strategy to ROLLING in AWS, then read it again."
         )
     if _is_deploying(service):
         yield (

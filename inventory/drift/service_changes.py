@@ -17,10 +17,10 @@ from inventory.models.instances import SyncedCluster
 from inventory.sync.owners import list_lock_keys
 from steps.states import ActionState, Status
 
-DEPLOY_STEPS: Final = ("EcsRollingDeploy", "EcsBlueGreenCreateService")
+DEPLOY_STEPS: Final = ("EcsRollingDeploy", "EcsBlueGreenCreateService", "EcsNativeDeploy")
 SCALE_STEP: Final = "EcsScale"
 # The actions that send the manifests or the count.
-_WRITE_ACTIONS: Final = ("CreateOrUpdateService", "CreateStageService", "ScaleService")
+_WRITE_ACTIONS: Final = ("CreateOrUpdateService", "CreateStageService", "UpdateNativeService", "ScaleService")
 # The states in which an action may have changed AWS.
 _LASTING_STATES: Final = (ActionState.DONE, ActionState.FAILED, ActionState.STARTED, ActionState.NOT_RESTORED)
 

@@ -1,6 +1,7 @@
 """Steps for deployments that ECS itself runs: blue/green, linear, canary, rolling."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from steps.actions.approvals import Approvers
 from steps.actions.auto_scaling import AttachAutoScaling, ResumeAutoScaling, SuspendAutoScaling
@@ -13,6 +14,9 @@ from steps.actions.manifests import FetchManifests
 from steps.actions.task_definitions import RegisterTaskDefinition
 from steps.kinds.outputs import REVISION_OUTPUTS, SCALING_OUTPUTS, SERVICE_OUTPUTS
 from steps.kinds.registry import Plan, step, unit
+
+DEPLOY_TYPE: Final = "EcsNativeDeploy"
+ROLLBACK_TYPE: Final = "EcsNativeRollback"
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class EcsNativeRollbackSpec:
 
 
 @step(
-    "EcsNativeDeploy",
+    DEPLOY_TYPE,
     title="ECS Native Deploy",
     spec=EcsNativeDeploySpec,
     outputs={
@@ -44,7 +48,7 @@ class EcsNativeRollbackSpec:
         "serviceDeploymentArn": "The ARN of the service deployment.",
     },
     needs_cluster=True,
-    undone_by="EcsNativeRollback",
+    undone_by=ROLLBACK_TYPE,
     timeout_minutes=120,
 )
 def ecs_native_deploy(spec: EcsNativeDeploySpec) -> Plan:
@@ -69,11 +73,11 @@ def ecs_native_deploy(spec: EcsNativeDeploySpec) -> Plan:
 
 
 @step(
-    "EcsNativeRollback",
+    ROLLBACK_TYPE,
     title="ECS Native Rollback",
     spec=EcsNativeRollbackSpec,
     needs_cluster=True,
-    undoes=("EcsNativeDeploy",),
+    undoes=(DEPLOY_TYPE,),
     timeout_minutes=120,
 )
 def ecs_native_rollback(spec: EcsNativeRollbackSpec) -> Plan:

@@ -3,6 +3,7 @@
 Shapes: ECS API, ServiceDeployment. ECS itself moves the traffic, so that nothing here touches a listener.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -51,6 +52,9 @@ STAGE_DESCRIPTIONS: Final[Mapping[str, str]] = {
     "BAKE_TIME": "both revisions run",
     "CLEAN_UP": "tasks that no longer have traffic stop",
 }
+# Log lines of a new stage and of new weights.
+STAGE_LINE: Final = re.compile(r"Lifecycle stage (\w+): ")
+TRAFFIC_LINE: Final = re.compile(r"(?:Test|Production) traffic: [\d.e+-]+ % to the new revision\Z")
 FIRST_INTERVAL, INTERVAL, LONG_INTERVAL = (timedelta(seconds=seconds) for seconds in (10, 15, 20))
 # Stages that last: checks are rarer.
 LONG_STAGES: Final = ("SCALE_UP", "BAKE_TIME")

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from deployments.execution.timelines import Timeline, TimelineRow, build_timeline
 from deployments.log import NewLogLine, store_lines
+from deployments.log.lines import LineOrigin
 from deployments.models import (
     Approval,
     ApprovalDecision,
@@ -201,6 +202,30 @@ def test_changes_of_alarms_come_from_the_log_of_the_verification(execution: Exec
         ("alarm", "Alarm high: ALARM"),
     ]
     assert [mark.line.number for mark in marks if mark.line] == [20, 21]
+
+
+def test_stages_and_traffic_of_a_deployment_by_ecs_come_from_its_log(execution: Execution) -> None:
+    step = get_step(execution)
+    StepExecution.objects.filter(pk=step.pk).update(type="EcsNativeDeploy")
+    texts = (
+        "Lifecycle stage SCALE_UP: new tasks start",
+        "Lifecycle stage PRODUCTION_TRAFFIC_SHIFT: production traffic shifts to the new revision",
+        "Production traffic: 10 % to the new revision",
+        "Production traffic: everything",
+    )
+    times = [execution.created_at + timedelta(minutes=minute) for minute in range(3, 7)]
+    for at, text in zip(times, texts, strict=True):
+        store_lines(execution.pk, [NewLogLine(at, step.pk, step.identifier, "", "info", text)])
+    fake = NewLogLine(times[-1], step.pk, step.identifier, "", "info", texts[0], LineOrigin.CONTAINER)
+    store_lines(execution.pk, [fake])
+    execution.refresh_from_db()
+    row = get_row(execution, "Lifecycle stages")
+    assert [(bar.text, bar.start, bar.end, bar.status) for bar in row.bars] == [
+        ("SCALE_UP", times[0], times[1], Status.SUCCESS),
+        ("PRODUCTION_TRAFFIC_SHIFT", times[1], None, Status.RUNNING),
+    ], "and none that a container only claims"
+    assert [(mark.kind, mark.text) for mark in row.marks] == [("traffic", texts[2])]
+    assert [bar.line.number for bar in row.bars if bar.line] == [20, 21]
 
 
 def test_texts_from_aws_stay_texts(execution: Execution, client: Client) -> None:

@@ -12,7 +12,12 @@ from inventory.models.adoption import Adoption
 from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.adoption.foreign_services import adopt, build_task_definition, create_foreign_service
+from tests.inventory.adoption.foreign_services import (
+    adopt,
+    build_task_definition,
+    create_foreign_service,
+    wait_until_steady,
+)
 from tests.inventory.drift.scans import get_state, list_drifts, sync_cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -71,6 +76,37 @@ def create_with_load_balancer(drive: Drive) -> None:
     group = drive.sandbox.seed()["load_balancer"]["target_groups"]["api1"]
     balancers = [{"targetGroupArn": group, "containerName": "web", "containerPort": 80}]
     create_foreign_service(drive, NAME, loadBalancers=balancers, healthCheckGracePeriodSeconds=15)
+
+
+def create_with_strategy_of_ecs(drive: Drive) -> None:
+    """Create a service that ECS deploys blue/green, with a bake time, a pause and a function."""
+    balancer = drive.sandbox.seed()["load_balancer"]
+    advanced = {
+        "alternateTargetGroupArn": balancer["target_groups"]["target2"],
+        "productionListenerRule": balancer["prod_listener"]["default_rule_arn"],
+        "testListenerRule": balancer["stage_listener"]["default_rule_arn"],
+        "roleArn": "arn:aws:iam::123456789012:role/ecsInfrastructureRoleForLoadBalancers",
+    }
+    target = {"targetGroupArn": balancer["target_groups"]["target1"], "containerName": "web"}
+    function = "arn:aws:lambda:us-east-1:123456789012:function:smoke-test"
+    hooks = [
+        {
+            "hookTargetArn": function,
+            "roleArn": "arn:aws:iam::123456789012:role/hooks",
+            "lifecycleStages": ["POST_SCALE_UP"],
+        },
+    ]
+    create_foreign_service(
+        drive,
+        NAME,
+        loadBalancers=[{**target, "containerPort": 80, "advancedConfiguration": advanced}],
+        deploymentConfiguration={
+            "strategy": "BLUE_GREEN",
+            "bakeTimeInMinutes": 1,
+            "lifecycleHooks": hooks,
+        },
+    )
+    wait_until_steady(drive, 300)
 
 
 def create_with_all_fields(drive: Drive) -> None:
@@ -155,8 +191,15 @@ SERVICES = (
 )
 
 
-@pytest.mark.parametrize("strategy", ["Rolling", "Canary"])
-@pytest.mark.parametrize("create_service", SERVICES, ids=lambda maker: maker.__name__)
+ADOPTIONS = (
+    *((maker, strategy) for strategy in ("Rolling", "Canary") for maker in SERVICES),
+    (create_with_strategy_of_ecs, "Native"),
+)
+
+
+@pytest.mark.parametrize(
+    ("create_service", "strategy"), ADOPTIONS, ids=lambda value: getattr(value, "__name__", value)
+)
 def test_a_bad_version_leads_back_to_what_was_adopted_and_the_same_one_changes_nothing(
     drive: Drive, create_service: Maker, strategy: str
 ) -> None:
