@@ -44,7 +44,7 @@ BASE_POLICY = IamPolicy(
         "ecs:CreateService": "Creates the ECS service in the first deployment.",
         "ecs:ListTasks": "Lists the tasks of a service and their revision.",
         "ecs:DescribeTasks": "Reads the stopped reason and health of a task.",
-        "ecs:DeleteService": "Deletes leftover services of rollbacks, canary and blue/green deployments.",
+        "ecs:DeleteService": "Deletes services that a deployment left, and those of EcsDeleteService steps.",
         "ecs:UpdateService": "Updates the ECS service to the new revision, and rolls it back.",
         "ecs:DescribeContainerInstances": "Reads the EC2 hosts of tasks.",
         "ecs:DescribeTaskDefinition": "Reads the revision that a rollback restores.",

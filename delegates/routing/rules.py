@@ -328,12 +328,12 @@ def _check_release(request: RoutingRequest, candidate: RoutingCandidate) -> Rule
 
 
 def _check_excluded(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
-    """Return the verdict on replacement: a delegate cannot finish, or undo, what stops its own tasks."""
+    """Return the verdict on replacement or removal: a delegate cannot finish what stops its own tasks."""
     ok = candidate.key != request.excluded
     detail = (
-        "This deployment replaces another delegate."
+        "This run replaces or removes another delegate."
         if ok
-        else "This deployment replaces it, so another delegate has to perform it."
+        else "This run replaces or removes it, so another delegate has to perform it."
     )
     remedy = "" if ok else "Start another delegate with the same tags, or connect through Slipway."
     return RuleVerdict(candidate.key, candidate.name, RoutingRule.EXCLUDED, ok, detail, remedy)

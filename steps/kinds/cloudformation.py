@@ -157,6 +157,14 @@ class DeleteStackSpec:
         default="",
         metadata=describe_field("The role that CloudFormation takes on; without it the one it has."),
     )
+    onlyWithTags: list[dict[str, Any]] = field(
+        default_factory=list,
+        metadata=describe_field(
+            "A stack without one of these tags is another one, and stays.",
+            columns=(SpecColumn("name", is_needed=True), SpecColumn("value")),
+            is_rare=True,
+        ),
+    )
     provisionerIdentifier: str = field(
         default="",
         metadata=describe_field(
@@ -166,8 +174,12 @@ class DeleteStackSpec:
 
     def __post_init__(self) -> None:
         """Raise `BadStepError` for an invalid spec."""
-        if problem := next(_list_stack_problems(self.stackName, self.region, self.roleArn), ""):
+        if problem := next(self._list_problems(), ""):
             raise BadStepError(f"DeleteStack: {problem}")
+
+    def _list_problems(self) -> Iterator[str]:
+        yield from _list_stack_problems(self.stackName, self.region, self.roleArn)
+        yield from _list_entry_problems(self.onlyWithTags, "tag", int(STACK_TAGS), ("name", "value"))
 
 
 @dataclass(frozen=True)
@@ -287,7 +299,11 @@ def delete_stack(spec: DeleteStackSpec) -> Plan:
     yield unit(
         "Delete stack",
         WaitForStack(spec.stackName),
-        DeleteStack(spec.stackName, spec.roleArn),
+        DeleteStack(
+            spec.stackName,
+            spec.roleArn,
+            [[str(entry["name"]), _format_value(entry.get("value", ""))] for entry in spec.onlyWithTags],
+        ),
     )
 
 

@@ -26,8 +26,8 @@ from steps.conditions import parse_condition
 from steps.expressions import BadExpressionError, get_path_value
 from steps.kinds.registry import BadStepError, get_step_kind
 
-# The step that names the delegate that its stage deploys.
-DELEGATE_CONNECT: Final = "DelegateConnect"
+# The steps that name the delegate whose tasks their stage replaces or ends.
+DELEGATE_STEPS: Final = ("DelegateConnect", "EcsDeleteService")
 FrozenManifests = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
@@ -69,7 +69,7 @@ def write_plan(
             _save_groups(step.group)
             step.spec = store_own_texts(stage, step.type, step.spec)
             step.save()
-            if step.type == DELEGATE_CONNECT:
+            if step.type in DELEGATE_STEPS and step.spec.get("delegate"):
                 _exclude_replaced_delegate(stage, step)
             ActionRun.objects.bulk_create(
                 _build_action_run(step, *numbered) for numbered in enumerate(actions)
@@ -83,7 +83,7 @@ def write_plan(
 
 
 def _exclude_replaced_delegate(stage: StageExecution, step: StepExecution) -> None:
-    """Keep the calls of a stage from the delegate whose tasks it replaces."""
+    """Keep the calls of a stage from the delegate whose tasks it replaces or ends."""
     stage.excluded_delegate = find_delegate(stage.execution.scope, step.spec["delegate"])
     stage.save(update_fields=["excluded_delegate"])
 

@@ -324,14 +324,25 @@ _STACK_TO_DELETE_KEY = "stack to delete"
 @action
 @dataclass(frozen=True)
 class DeleteStack(Action):
-    """Delete the stack and wait until it is gone; a missing stack is a success. It has no undo."""
+    """Delete the stack and wait until it is gone; a missing stack is a success. It has no undo.
+
+    A stack without one of the `tags`, each as a name and a value, stays.
+    """
 
     stack: str
     role: str = ""
+    tags: list[list[str]] = field(default_factory=list)
 
     @property
     def title(self) -> str:
         return f"Delete stack {self.stack}"
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters; workers of the release before know none but these."""
+        parameters = super().parameters()
+        if not self.tags:
+            del parameters["tags"]
+        return parameters
 
     def start(self, context: StepContext) -> None:
         live = context.cloudformation.describe(self.stack)
@@ -339,6 +350,13 @@ class DeleteStack(Action):
         if live is None:
             context.log(f"There is no stack {self.stack}: nothing to delete", "success")
             return
+        for name, value in self.tags:
+            if live.tags.get(name) != value:
+                raise ActionFailed(
+                    "STACK_NOT_EXPECTED",
+                    f"Stack {self.stack} does not have the tag {name}={value}: it is another one, and stays. "
+                    "Check it, and delete it in AWS if it is not needed.",
+                )
         context.set_outputs(stackId=live.id)
         message = f"Deleting stack {self.stack}, which is {live.status}"
         start_deletion(context, live, _STACK_TO_DELETE_KEY, role=self.role, message=message)

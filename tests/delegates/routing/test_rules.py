@@ -257,4 +257,4 @@ def test_a_deployment_that_replaces_a_delegate_goes_to_another_one_or_waits() ->
     assert (verdicts["eu"].ok, verdicts["us"].ok) == (False, True)
     alone = decide_route(request, [EU])
     assert (alone.chosen, alone.impossible) == (None, False)
-    assert "eu: This deployment replaces it, so another delegate has to perform it." in alone.sentence
+    assert "eu: This run replaces or removes it, so another delegate has to perform it." in alone.sentence

@@ -261,7 +261,7 @@ def test_no_call_of_the_run_may_go_to_the_delegate_that_it_replaces(
     route_waiting_tasks(timezone.now())
     task.refresh_from_db()
     assert task.offered_to is None
-    assert "This deployment replaces it" in task.reason
+    assert "This run replaces or removes it" in task.reason
     make_instance(other := make_delegate(project, "us", tags=["eu"]), "host-2/10.0.0.2")
     route_waiting_tasks(timezone.now())
     task.refresh_from_db()

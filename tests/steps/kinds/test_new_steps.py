@@ -8,6 +8,7 @@ OURS = (
     "CreateStack",
     "DelegateConnect",
     "DeleteStack",
+    "EcsDeleteService",
     "EcsScale",
     "HarnessApproval",
     "Http",

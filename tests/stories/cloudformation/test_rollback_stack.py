@@ -114,6 +114,17 @@ def test_a_stack_that_a_later_step_deleted_is_not_blamed_on_others(write: Write,
     assert _checks(execution) == [("Stack shop", False)]
 
 
+def test_a_stack_without_the_expected_tag_stays(write: Write, drive: Drive) -> None:
+    write(_text(create_step(more="tags: [{name: owner, value: web}]"))).run()
+    for owner, status, left in (("api", "FAILED", "CREATE_COMPLETE"), ("web", "SUCCESS", "DELETE_COMPLETE")):
+        tag = f"onlyWithTags: [{{name: owner, value: {owner}}}]"
+        step = f"- step: {{identifier: gone, type: DeleteStack, spec: {{stackName: shop, {tag}}}}}\n"
+        execution = write(pipeline_text(stage_text(step))).run()
+        assert execution.status == status, execution.failure
+        assert stack(drive)["StackStatus"] == left
+        assert execution.failure is None or "owner=api" in execution.failure["message"]
+
+
 def test_an_abort_while_a_stack_is_created_deletes_it(write: Write, drive: Drive) -> None:
     execution = write(_text(create_step(SLOW))).start()
     drive.pass_time(30)
