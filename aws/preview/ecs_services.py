@@ -91,7 +91,9 @@ class PlannedServices:
             "failedTasks": 0,
             "rolloutState": "COMPLETED",
         }
-        return {**service, "deployments": [_set_counts(deployment, service["desiredCount"])]}
+        current = self._live.placeholders.create(f"service deployment {self._deployment_count}")
+        deployments = [_set_counts(deployment, service["desiredCount"])]
+        return {**service, "deployments": deployments, "currentServiceDeployment": current}
 
     def describe(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the response of DescribeServices; only unplanned services are read from AWS."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from aws.apis.ecs_types import get_arn_name
 from aws.preview import PlannedCall
+from steps.actions.ecs_service.native_strategies import describe_strategy
 
 
 def summarize_write(call: PlannedCall) -> str:
@@ -17,7 +18,8 @@ Params = Mapping[str, Any]
 
 
 def _describe_service_creation(params: Params, _: Params) -> str:
-    return f"Service {params['serviceName']} is created with {_format_tasks(params.get('desiredCount', 1))}."
+    count = _format_tasks(params.get("desiredCount", 1))
+    return f"Service {params['serviceName']} is created with {count}.{_add_strategy(params)}"
 
 
 def _describe_service_update(params: Params, before: Params) -> str:
@@ -25,7 +27,12 @@ def _describe_service_update(params: Params, before: Params) -> str:
     new = params.get("desiredCount", old)
     count = f"keeps its desired count of {old}" if new == old else f"goes from {_format_tasks(old)} to {new}"
     replacement = ", and all its tasks are replaced" if params.get("forceNewDeployment") else ""
-    return f"Service {name} {count}{replacement}."
+    return f"Service {name} {count}{replacement}.{_add_strategy(params)}"
+
+
+def _add_strategy(params: Params) -> str:
+    strategy = describe_strategy(params)
+    return f" {strategy}" if strategy else ""
 
 
 def _describe_service_deletion(params: Params, before: Params) -> str:

@@ -15,6 +15,7 @@ from steps.actions.confirmations import (
     is_past_read_lag,
 )
 from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.native_strategies import describe_strategy
 from steps.actions.ecs_service.service_deployments import (
     ENDED_STATUSES,
     INTERVAL,
@@ -38,6 +39,11 @@ class UpdateNativeService(CreateOrUpdateService):
     """
 
     moves_traffic = True
+
+    def start(self, context: StepContext) -> None:
+        if strategy := describe_strategy(context.load_for_rollback(self.definition)):
+            context.log(strategy)
+        super().start(context)
 
     def save_outputs(self, context: StepContext, service: EcsService) -> None:
         super().save_outputs(context, service)

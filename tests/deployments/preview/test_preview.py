@@ -35,6 +35,7 @@ STRATEGIES: dict[str, Callable[[pytest.FixtureRequest], Drive]] = {
     "rolling": _create_demo_fixture("rolling_demo"),
     "canary": _create_demo_fixture("canary_demo"),
     "blue/green": _create_demo_fixture("blue_green_demo"),
+    "native": _create_demo_fixture("native_demo"),
     "traffic shift": _create_demo_fixture("traffic_shift_demo"),
     "blue/green of two tasks": lambda request: request.getfixturevalue("shop").drive,
     "run task, the demo": _create_demo_fixture("run_task_demo"),

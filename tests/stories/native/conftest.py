@@ -44,13 +44,19 @@ class Native:
         node.content = yaml.safe_dump(document)
         node.save()
 
-    def require_approval(self, *stages: str) -> User:
-        """Let a group approve what a pause at each stage holds, and return its member."""
+    def require_approval(self, *stages: str, **timeout: Any) -> User:
+        """Let a group approve what a pause at each stage holds, and return its member.
+
+        `timeout` has the fields of the pause's timeoutConfiguration.
+        """
         scope = Scope.objects.get(identifier="demo")
         group = UserGroup.objects.create(scope=scope, identifier="ops", name="Ops")
         approver = User.objects.get(username="admin")
         approver.user_groups.add(group)
-        hook = {"targetType": "PAUSE", "lifecycleStages": list(stages or ["POST_TEST_TRAFFIC_SHIFT"])}
+        hook: dict[str, Any] = {"targetType": "PAUSE"}
+        hook |= {"lifecycleStages": list(stages or ["POST_TEST_TRAFFIC_SHIFT"])}
+        if timeout:
+            hook["timeoutConfiguration"] = timeout
         self.choose("BLUE_GREEN", lifecycleHooks=[hook])
         self.save_pipeline({"approvers": {"userGroups": ["ops"]}})
         return approver

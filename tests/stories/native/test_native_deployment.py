@@ -148,6 +148,27 @@ def test_a_rejected_pause_rolls_back_and_names_who_rejected(native: Native) -> N
     assert native.shop.forwards(native.shop.prod) == [native.shop.group("target1")]
 
 
+@pytest.mark.parametrize(
+    ("action", "result", "target_group"),
+    [
+        ("ROLLBACK", ("FAILED", "ROLLED_BACK_BY_AWS"), "target1"),
+        ("CONTINUE", ("SUCCESS", "COMPLETED"), "target2"),
+    ],
+)
+def test_an_expired_pause_ends_as_ecs_was_configured(
+    native: Native, action: str, result: tuple[str, str], target_group: str
+) -> None:
+    native.run("1")
+    native.require_approval(timeoutInMinutes=2, action=action)
+    execution = native.shop.drive.start("2")
+    approval = native.until_asked(execution)
+    native.shop.drive.until_over(execution)
+    assert _get_result(execution) == result, native.log(execution)[-12:]
+    approval.refresh_from_db()
+    assert approval.status in ("EXPIRED", "WITHDRAWN")
+    assert native.shop.forwards(native.shop.prod) == [native.shop.group(target_group)]
+
+
 def test_a_pause_that_another_client_ends_needs_no_approval(native: Native) -> None:
     native.run("1")
     native.require_approval()
