@@ -25,6 +25,9 @@ CONFIGURATION_FIELDS = (
     "service_connect_configuration",
     "volume_configurations",
     "vpc_lattice_configurations",
+    # AWS does not say what these start; they belong to a revision, which never changes.
+    "gateway_connectors",
+    "monitoring",
 )
 MAX_DEPLOYMENTS = 100
 DIGITS = 19
@@ -77,14 +80,8 @@ def _record_deployment(
         service_revision_arn=f"{prefix}:service-revision/{place}/{made.number}",
         service_arn=service.service_arn,
         cluster_arn=service.cluster_arn,
-        task_definition=made.task_definition,
         created_at=made.created_at,
-        launch_type=made.launch_type,
-        platform_version=made.platform_version,
-        platform_family=made.platform_family,
-        capacity_provider_strategy=made.capacity_provider_strategy,
-        load_balancers=made.load_balancers,
-        network_configuration=made.network_configuration,
+        **{name: getattr(made, name) for name in CONFIGURATION_FIELDS},
         container_images=[{"containerName": c["name"], "image": c["image"]} for c in definition.containers],
         resolved_configuration={"loadBalancers": [_resolve(made, b) for b in made.load_balancers]},
     )

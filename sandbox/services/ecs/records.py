@@ -134,6 +134,9 @@ class SandboxDeployment:
     service_connect_configuration: dict[str, Any] | None = None
     volume_configurations: list[dict[str, Any]] | None = None
     vpc_lattice_configurations: list[dict[str, Any]] | None = None
+    # DescribeServices shows neither: they are part of service revisions.
+    gateway_connectors: list[dict[str, Any]] | None = None
+    monitoring: dict[str, Any] | None = None
     status: str = "PRIMARY"
     running_count: int = 0
     pending_count: int = 0
@@ -180,6 +183,12 @@ class ServiceRevision:
     network_configuration: dict[str, Any] | None
     container_images: list[dict[str, str]]
     resolved_configuration: dict[str, Any] | None = None
+    service_registries: list[dict[str, Any]] | None = None
+    service_connect_configuration: dict[str, Any] | None = None
+    volume_configurations: list[dict[str, Any]] | None = None
+    vpc_lattice_configurations: list[dict[str, Any]] | None = None
+    gateway_connectors: list[dict[str, Any]] | None = None
+    monitoring: dict[str, Any] | None = None
 
 
 @dataclass(eq=False)
@@ -259,6 +268,9 @@ class SandboxService:
     service_connect_configuration: dict[str, Any] | None = None
     volume_configurations: list[dict[str, Any]] | None = None
     vpc_lattice_configurations: list[dict[str, Any]] | None = None
+    # DescribeServices shows neither: they are part of service revisions.
+    gateway_connectors: list[dict[str, Any]] | None = None
+    monitoring: dict[str, Any] | None = None
     placement_constraints: list[dict[str, Any]] = field(default_factory=list)
     placement_strategy: list[dict[str, Any]] = field(default_factory=list)
     health_check_grace_period_seconds: int | None = None

@@ -61,7 +61,7 @@ def _get_writer(shape: Shape) -> Writer:
 
 
 def _build_writer(shape: Shape) -> Writer:
-    if isinstance(shape, StructureShape):
+    if isinstance(shape, StructureShape) and not shape.is_document_type:
         return _build_structure_writer(shape)
     if isinstance(shape, ListShape):
         member = _get_writer(shape.member)

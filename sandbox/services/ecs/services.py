@@ -38,6 +38,8 @@ COPIED_FIELDS = {
     "serviceConnectConfiguration": "service_connect_configuration",
     "volumeConfigurations": "volume_configurations",
     "vpcLatticeConfigurations": "vpc_lattice_configurations",
+    "gatewayConnectors": "gateway_connectors",
+    "monitoring": "monitoring",
     "placementConstraints": "placement_constraints",
     "placementStrategy": "placement_strategy",
     "healthCheckGracePeriodSeconds": "health_check_grace_period_seconds",
@@ -142,7 +144,7 @@ def _build_service(backend: "SandboxEcs", cluster: Any, params: Mapping[str, Any
         scheduling_strategy=params.get("schedulingStrategy", "REPLICA"),
         launch_type=launch_type,
         tags=copy.deepcopy(params.get("tags") or []),
-        role_arn=f"arn:aws:iam::{backend.account_id}:role/aws-service-role/ecs.amazonaws.com/AWSServiceRoleForECS",
+        role_arn=_get_role_arn(backend, params.get("role")),
     )
     _assign_fields(service, params)
     if launch_type == "FARGATE" or by_provider:
@@ -151,6 +153,14 @@ def _build_service(backend: "SandboxEcs", cluster: Any, params: Mapping[str, Any
     _validate_service(backend, service, params.get("taskDefinition"))
     traffic.check_strategy(backend, service)
     return service
+
+
+def _get_role_arn(backend: "SandboxEcs", role: str | None) -> str:
+    """Return the ARN of a role by name or ARN; without one, of the service-linked role."""
+    if role and role.startswith("arn:"):
+        return role
+    name = role or "aws-service-role/ecs.amazonaws.com/AWSServiceRoleForECS"
+    return f"arn:aws:iam::{backend.account_id}:role/{name}"
 
 
 def _merge_configuration(before: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
