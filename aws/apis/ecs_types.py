@@ -325,6 +325,7 @@ class ServiceRevision:
     arn: str
     task_definition: str
     created_at: datetime | None
+    raw: dict[str, Any] = field(repr=False)
 
     @classmethod
     def from_aws(cls, raw: Json) -> Self:
@@ -332,6 +333,7 @@ class ServiceRevision:
             arn=raw.get("serviceRevisionArn", ""),
             task_definition=raw.get("taskDefinition", ""),
             created_at=parse_timestamp(raw.get("createdAt")),
+            raw=dict(raw),
         )
 
 

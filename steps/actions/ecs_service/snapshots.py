@@ -46,8 +46,11 @@ def has_existed_before(context: StepContext | EarlierStep) -> bool:
     return bool(before) and before["status"] not in GONE_STATUSES
 
 
-def build_snapshot(service: EcsService) -> dict[str, Any]:
-    """Return the state of an ECS service that rollbacks and diagnoses need."""
+def build_snapshot(service: EcsService, revision_fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the state of an ECS service that rollbacks and diagnoses need.
+
+    `revision_fields` is the result of `read_revision_fields`.
+    """
     primary = service.primary
     return {
         "name": service.name,
@@ -58,7 +61,7 @@ def build_snapshot(service: EcsService) -> dict[str, Any]:
         "desired": service.desired,
         "running": service.running,
         "newest_events": [event.id for event in service.events],
-        "raw": merge_deployment_fields(service),
+        "raw": merge_deployment_fields(service) | dict(revision_fields or {}),
     }
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from aws.apis.ecs import select_update_fields
+from aws.apis.ecs import EcsClient, select_update_fields
 from aws.apis.ecs_types import EcsService
 
 # AWS shows these on the deployment that has them, not on the ECS service.
 DEPLOYMENT_FIELDS = ("serviceConnectConfiguration", "volumeConfigurations", "vpcLatticeConfigurations")
+# AWS shows these on service revisions alone.
+REVISION_FIELDS = ("gatewayConnectors", "monitoring")
 _MANAGED_FIELDS = {"taskDefinition", "desiredCount", "deploymentController"}
 # Values that reset a field; an update that omits a field keeps its current value (UpdateService API).
 _RESET_VALUES: dict[str, Any] = {
@@ -17,6 +19,14 @@ _RESET_VALUES: dict[str, Any] = {
     "enableECSManagedTags": False,
     "propagateTags": "NONE",
     "platformVersion": "LATEST",
+    "monitoring": {"metricConfigurations": []},
+    # AWS treats services without a value as disabled.
+    "availabilityZoneRebalancing": "DISABLED",
+}
+_CONFIGURATION_RESET_VALUES: dict[str, Any] = {
+    "alarms": {"alarmNames": [], "enable": False, "rollback": False},
+    "earlySuccessCriteria": {"enable": False},
+    "lifecycleHooks": [],
 }
 _IMMUTABLE_FIELDS = {
     "launchType": "launchType",
@@ -32,6 +42,17 @@ def merge_deployment_fields(service: EcsService) -> dict[str, Any]:
         if deployment.get("status") == "PRIMARY":
             raw |= {key: deployment[key] for key in DEPLOYMENT_FIELDS if deployment.get(key)}
     return raw
+
+
+def read_revision_fields(
+    ecs: EcsClient, definition: Mapping[str, Any], service: EcsService
+) -> dict[str, Any]:
+    """Return REVISION_FIELDS of the newest current revision; empty, without a call, if not to be changed."""
+    arns = [revision["arn"] for revision in service.raw.get("currentServiceRevisions") or ()]
+    if not arns or not any(key in definition for key in REVISION_FIELDS):
+        return {}
+    newest = max(ecs.describe_service_revisions(arns), key=lambda item: str(item.created_at), default=None)
+    return {} if newest is None else {key: newest.raw.get(key) for key in REVISION_FIELDS}
 
 
 def select_changeable_fields(definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,10 +78,14 @@ def select_restored_fields(
     now = None if live is None else merge_deployment_fields(live)
     changes = {}
     for key, definition_value in sorted(select_changeable_fields(definition).items()):
+        if key in REVISION_FIELDS and key not in before:
+            continue
         earlier = _convert_to_parameter(key, before.get(key), definition_value)
-        if earlier is not None and (
-            now is None or earlier != _convert_to_parameter(key, now.get(key), definition_value)
-        ):
+        if earlier is None:
+            continue
+        is_hidden = now is None or key in REVISION_FIELDS
+        current = None if now is None else _convert_to_parameter(key, now.get(key), definition_value)
+        if is_hidden or earlier != current:
             changes[key] = earlier
     if requires_new_deployment(changes, live):
         changes["forceNewDeployment"] = True
@@ -90,6 +115,11 @@ def build_restoring_update(
 
 def _convert_to_parameter(key: str, returned_value: Any, definition_value: Any) -> Any:
     """Return the update parameter that results in `returned_value`; None if there is none."""
+    if key == "deploymentConfiguration" and returned_value:
+        absent = {
+            name: value for name, value in _CONFIGURATION_RESET_VALUES.items() if name in definition_value
+        }
+        return {**absent, **returned_value}
     if returned_value not in (None, [], {}):
         return returned_value
     return _RESET_VALUES.get(key, [] if isinstance(definition_value, list) else None)

@@ -43,6 +43,7 @@ from steps.actions.ecs_service.snapshots import (
 from steps.actions.ecs_service.update_fields import (
     build_restoring_update,
     list_ignored_fields,
+    read_revision_fields,
     requires_new_deployment,
     select_changeable_fields,
 )
@@ -80,7 +81,10 @@ class SaveCurrentService(Action):
         }
         service = services.pop(name, None)
         before = context.save_for_rollback(
-            "service before", None if service is None else build_snapshot(service)
+            "service before",
+            None
+            if service is None
+            else build_snapshot(service, read_revision_fields(context.ecs, definition, service)),
         )
         save_replaced_pair(context, definition, service, list(services.values()))
         if before is None or before["status"] in GONE_STATUSES:

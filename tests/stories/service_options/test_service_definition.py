@@ -8,6 +8,7 @@ import yaml
 from connectors.models import FileNode
 from deployments.execution.operations import roll_back_execution
 from deployments.models import Execution, RollbackCheck
+from steps.actions.ecs_service.update_fields import DEPLOYMENT_FIELDS, REVISION_FIELDS
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,12 +32,15 @@ def _roll_back(drive: Drive, execution: Execution) -> None:
 
 
 def _describe_service(drive: Drive) -> dict[str, Any]:
-    """Return the ECS service without ids, with the settings of its primary deployment."""
+    """Return the ECS service without ids, with the settings of its primary deployment and revision."""
     service = drive.service()
     primary = service.pop("deployments")[0]
-    shown_parts = {
-        k: primary.get(k) for k in ("serviceConnectConfiguration", "volumeConfigurations") if primary.get(k)
-    }
+    arns = [revision["arn"] for revision in service["currentServiceRevisions"]]
+    (revision,) = drive.call("ecs", "DescribeServiceRevisions", {"serviceRevisionArns": arns})[
+        "serviceRevisions"
+    ]
+    shown_parts = {k: primary[k] for k in DEPLOYMENT_FIELDS if primary.get(k)}
+    shown_parts |= {k: revision[k] for k in REVISION_FIELDS if revision.get(k)}
     return {**{k: v for k, v in service.items() if k not in _OTHERWISE}, **shown_parts}
 
 
@@ -46,18 +50,45 @@ def _tags(drive: Drive) -> dict[str, str]:
     return {tag["key"]: tag["value"] for tag in tags}
 
 
+_AUTHORITY = "arn:aws:acm-pca:us-east-1:123456789012:certificate-authority/0f7c1c9e"
 EVERY_OPTION = {
     "deploymentConfiguration": {
         "maximumPercent": 250,
         "minimumHealthyPercent": 50,
         "deploymentCircuitBreaker": {"enable": True, "rollback": False},
+        "alarms": {"alarmNames": ["errors"], "enable": True, "rollback": True},
     },
     "healthCheckGracePeriodSeconds": 30,
     "enableExecuteCommand": False,
     "enableECSManagedTags": True,
     "propagateTags": "SERVICE",
     "availabilityZoneRebalancing": "DISABLED",
-    "serviceConnectConfiguration": {"enabled": True, "namespace": "internal", "services": []},
+    "serviceConnectConfiguration": {
+        "enabled": True,
+        "namespace": "internal",
+        "services": [
+            {
+                "portName": "http",
+                "clientAliases": [
+                    {
+                        "port": 80,
+                        "testTrafficRules": {"header": {"name": "x-test", "value": {"exact": "1"}}},
+                    }
+                ],
+                "timeout": {"idleTimeoutSeconds": 60, "perRequestTimeoutSeconds": 15},
+                "tls": {"issuerCertificateAuthority": {"awsPcaAuthorityArn": _AUTHORITY}},
+            }
+        ],
+    },
+    "vpcLatticeConfigurations": [
+        {
+            "roleArn": "arn:aws:iam::123456789012:role/ecsInfrastructure",
+            "targetGroupArn": "arn:aws:vpc-lattice:us-east-1:123456789012:targetgroup/tg-0123456789abcdef0",
+            "portName": "http",
+        }
+    ],
+    "gatewayConnectors": [{"portName": "http", "healthCheck": {"healthCheckPath": "/health"}}],
+    "monitoring": {"metricConfigurations": [{"metricNames": ["CPUUtilization"], "resolutionSeconds": 20}]},
     "serviceRegistries": [
         {"registryArn": "arn:aws:servicediscovery:us-east-1:123456789012:service/srv-utcrh6wavdkggqtk"}
     ],
@@ -90,6 +121,9 @@ def test_a_rollback_puts_back_every_option_also_those_that_were_not_there(drive:
     assert after.get("serviceConnectConfiguration", {"enabled": False}) == {"enabled": False}
     after.pop("serviceConnectConfiguration", None)
     assert after.pop("healthCheckGracePeriodSeconds") == 0, "as good as none"
+    assert after.pop("monitoring") == {"metricConfigurations": []}, "as good as none"
+    alarms = after["deploymentConfiguration"].pop("alarms")
+    assert alarms == {"alarmNames": [], "enable": False, "rollback": False}, "as good as none"
     assert after == before
 
 
