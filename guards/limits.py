@@ -339,6 +339,7 @@ LISTENER_PAIRS: Final = Limit(
     5, "pairs of listeners", "listener pairs of one blue/green step", "ECS: 5 target groups for each service"
 )
 TRAFFIC_SHARES: Final = Limit(20, "weights", "weights of one traffic shift step", OWN_CHOICE)
+CANARY_TASKS: Final = Limit(1000, "tasks", "tasks of a canary with a share of the traffic", OWN_CHOICE)
 RETRIES: Final = Limit(100, "times", "automatic retries of one step", OWN_CHOICE)
 FAIL_FAST_TASKS: Final = Limit(1000, "tasks", "failed tasks that a deploying step tolerates", OWN_CHOICE)
 STABLE_SECONDS: Final = Limit(600, "seconds", "observation of a completed deployment", OWN_CHOICE)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from aws.apis.ecs_types import EcsService
 from steps.actions.base import Action, ActionFailed, action
+from steps.actions.canary_traffic import load_canary_share, replace_target_group
 from steps.actions.confirmations import CallRecord, Confirmation
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
@@ -22,7 +23,10 @@ CANARY_DEFINITION = "canary definition"
 @action
 @dataclass(frozen=True)
 class PlanCanary(Action):
-    """Derive the canary's definition from the service's, with its own name and one task (R220)."""
+    """Derive the canary's definition from the service's, with its own name and one task (R220).
+
+    A canary with a share of the traffic has a target group of its own instead of that of the rule.
+    """
 
     @property
     def title(self) -> str:
@@ -31,7 +35,10 @@ class PlanCanary(Action):
     def start(self, context: StepContext) -> None:
         definition = context.load_for_rollback("service definition")
         name = f"{definition['serviceName']}{CANARY_SUFFIX}"
-        context.save_for_rollback(CANARY_DEFINITION, {**definition, "serviceName": name, "desiredCount": 1})
+        plan = {**definition, "serviceName": name, "desiredCount": 1}
+        if share := load_canary_share(context):
+            plan |= {"desiredCount": share.tasks, "loadBalancers": replace_target_group(definition, share)}
+        context.save_for_rollback(CANARY_DEFINITION, plan)
         context.set_outputs(serviceName=name)
 
 

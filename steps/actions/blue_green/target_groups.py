@@ -108,8 +108,8 @@ class FindTargetGroups(Action):
 
 def _read_pair(context: StepContext, references: ListenerReferences) -> ListenerPair:
     balancer = _read_load_balancer(context, references.load_balancer)
-    prod = _read_listener_route(context, balancer, "Prod", references.prod_listener, references.prod_rule)
-    stage = _read_listener_route(context, balancer, "Stage", references.stage_listener, references.stage_rule)
+    prod = read_listener_route(context, "Prod", references.prod_listener, references.prod_rule, balancer)
+    stage = read_listener_route(context, "Stage", references.stage_listener, references.stage_rule, balancer)
     (stage_group,) = context.elb.get_target_groups([stage.first_group])
     return ListenerPair(
         prod=prod,
@@ -133,14 +133,19 @@ def _read_load_balancer(context: StepContext, name: str) -> LoadBalancer:
         ) from missing
 
 
-def _read_listener_route(
-    context: StepContext, balancer: LoadBalancer, role: str, listener_arn: str, rule_arn: str
+def read_listener_route(
+    context: StepContext, role: str, listener_arn: str, rule_arn: str, balancer: LoadBalancer | None = None
 ) -> ListenerRoute:
+    """Return a rule, the default one without a rule ARN, that forwards to target groups.
+
+    `balancer` is the required load balancer; without one, it is any application load balancer. Raises
+    `ActionFailed`.
+    """
     try:
         listener = context.elb.get_listener(listener_arn)
-        if listener.load_balancer != balancer.arn:
+        if balancer is not None and listener.load_balancer != balancer.arn:
             raise _build_wrong_owner_error(role, "Listener", listener_arn, balancer.name)
-        if balancer.type != "application":
+        if balancer is not None and balancer.type != "application":
             route = ListenerRoute(listener_arn, listener.port, "", True, [], listener.actions)
         else:
             route = _read_rule(context, role, listener.port, listener_arn, rule_arn)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+import yaml
 from rest_framework.test import APIClient
 
 from catalog.models import Manifest, Service
@@ -60,8 +61,35 @@ def unplayed(strategy: Strategy, drive: Drive, *, is_plain: bool = False) -> Pla
     play = Play(strategy, drive, client)
     if strategy.is_of_service and not is_plain:
         _ask_for_scaling(Service.objects.get(identifier=strategy.app))
+    if strategy.is_of_service and (strategy.canary_percent or not is_plain):
         play.edit(SERVICE_DEFINITION, *_behind_a_balancer(strategy, drive))
+    if strategy.canary_percent:
+        _share_traffic(drive, strategy.canary_percent)
     return play
+
+
+def _share_traffic(drive: Drive, percent: int) -> None:
+    """Give the canary of the pipeline a share of the traffic for a while."""
+    balancer = drive.sandbox.seed()["load_balancer"]
+    (stable,) = drive.call("elbv2", "DescribeTargetGroups", {"Names": ["target1"]})["TargetGroups"]
+    copied = ("VpcId", "Protocol", "Port", "TargetType", "HealthCheckIntervalSeconds", "HealthCheckPath")
+    created = drive.call(
+        "elbv2",
+        "CreateTargetGroup",
+        {"Name": "canary", "HealthCheckTimeoutSeconds": 5, **{key: stable[key] for key in copied}},
+    )
+    traffic = {
+        "percent": percent,
+        "listener": balancer["prod_listener"]["arn"],
+        "targetGroup": created["TargetGroups"][0]["TargetGroupArn"],
+    }
+    document = yaml.safe_load(drive.pipeline.yaml)
+    (stage,) = document["pipeline"]["stages"]
+    steps = stage["stage"]["spec"]["execution"]["steps"]
+    steps[0]["step"]["spec"] = {"traffic": traffic}
+    steps.insert(1, {"step": {"identifier": "watch", "type": "Wait", "spec": {"duration": "2m"}}})
+    drive.pipeline.yaml = yaml.safe_dump(document)
+    drive.pipeline.save(update_fields=["yaml"])
 
 
 def _ask_for_scaling(service: Service) -> None:

@@ -1,6 +1,6 @@
 """The strategies that every story is told of, one row each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -11,7 +11,8 @@ class Strategy:
     stories put into a service definition that names none; `overtaken_in` the step in which somebody else's
     deployment comes between; `versions` tags that end well, one after the other; `beginnings` how many
     deployments there are before a further one finds what every later one finds; `is_observed_in_batches`
-    whether its ECS service is read together with others.
+    whether its ECS service is read together with others; `canary_percent` the share of the traffic of its
+    canary, for which the pipeline is changed.
     """
 
     pipeline: str
@@ -26,10 +27,12 @@ class Strategy:
     is_of_service: bool = True
     beginnings: int = 1
     is_observed_in_batches: bool = True
+    canary_percent: int = 0
 
     @property
     def name(self) -> str:
-        return self.pipeline.removesuffix("_demo")
+        share = "_share" if self.canary_percent else ""
+        return f"{self.pipeline.removesuffix('_demo')}{share}"
 
 
 ROLLING = Strategy(
@@ -50,6 +53,7 @@ CANARY = Strategy(
     overtaken_in="ecs_rolling_deploy",
     has_breaker=True,
 )
+CANARY_SHARE = replace(CANARY, canary_percent=10)
 BLUE_GREEN = Strategy(
     pipeline="blue_green_demo",
     folder="/ECS Tutorial/Blue green",
@@ -84,4 +88,4 @@ RUN_TASK = Strategy(
     rolls_back=False,
     versions=("done", "done", "done"),
 )
-STRATEGIES = (ROLLING, CANARY, BLUE_GREEN, TRAFFIC_SHIFT, NATIVE, RUN_TASK)
+STRATEGIES = (ROLLING, CANARY, CANARY_SHARE, BLUE_GREEN, TRAFFIC_SHIFT, NATIVE, RUN_TASK)

@@ -21,6 +21,7 @@ GOLDEN = Path(__file__).parent / "golden"
 FIRST, SECOND, CRASHING = "# The first deployment", "# The next deployment", "# A version that crashes"
 MASKS = (
     (r"# AWS Event: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+", "# AWS Event: <time>"),
+    (r"until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "until <time>"),
     (r"\b[0-9a-f]{32}\b", "<id>"),
     (r"ecs-svc/\d+", "ecs-svc/<id>"),
     (r"ervice deployment [\w-]{21}", "ervice deployment <id>"),
