@@ -29,6 +29,7 @@ from sandbox.services.ecs import backend as ecs_backend
 from sandbox.services.ecs import containers, scheduler, task_lifecycle
 from sandbox.services.ecs import responses as ecs_responses
 from sandbox.services.ecs.backend import SandboxEcs
+from sandbox.world_rules import WORLD_RULES
 
 # Increase this when the stored format changes: an older file is then ignored.
 STATE_VERSION = 2
@@ -182,15 +183,21 @@ class Account:
     def reset(self) -> None:
         """Empty the account and seed it again; the journal numbers continue."""
         with self.lock:
+            self.clear()
+            self.seed = self._create_seed()
+
+    def clear(self) -> None:
+        """Empty the account; the journal numbers continue."""
+        with self.lock:
             self.faults.clear()
             BROKEN_RULES.clear()
+            WORLD_RULES.clear()
             self.journal.reset()
             CONTAINER_PROCESSES.end_all()
             BackendDict.reset()
             reset_model_data()
             CLOCK.reset()
             self.cloudformation.stacks = []
-            self.seed = self._create_seed()
 
     def advance(self, seconds: float, *, by_hand: bool) -> None:
         """Advance the clock in small steps, and run the scheduler after each."""

@@ -16,6 +16,7 @@ from sandbox.programs import CONTAINER_PROCESSES
 from sandbox.services import task_metadata
 from sandbox.services.ecs import container_instances
 from sandbox.services.ecs.backend import SandboxEcs
+from sandbox.world import InvalidWorld, fill_world
 
 RequestValues = Mapping[str, Any]
 MAX_INSTANCES = 100
@@ -47,6 +48,7 @@ class ControlApi:
             ("POST", "/sandbox/clock"): self._set_clock,
             ("POST", "/sandbox/container-instances"): self._add_instances,
             ("POST", "/sandbox/reset"): self._reset,
+            ("POST", "/sandbox/world"): self._fill_world,
         }
 
     def respond(self, method: str, path: str, environ: RequestValues, body: bytes) -> AwsHttpResponse:
@@ -136,6 +138,13 @@ class ControlApi:
             if seconds is not None:
                 self.account.advance(min(seconds, MAX_ADVANCE_SECONDS), by_hand=True)
             return CLOCK.describe()
+
+    def _fill_world(self, data: RequestValues) -> Any:
+        """Replace the account by described resources; see `fill_world`."""
+        try:
+            return fill_world(self.account, data)
+        except (InvalidWorld, KeyError) as exc:
+            raise InvalidControlRequest(f"this account cannot be filled: {exc}") from exc
 
     def _reset(self, _: RequestValues) -> Any:
         self.account.reset()

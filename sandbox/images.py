@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from sandbox.world_rules import WORLD_RULES
+
 
 @dataclass(frozen=True)
 class ImageBehavior:
@@ -132,19 +134,25 @@ def get_digest(image: str) -> str:
 
 
 def get_behavior(image: str) -> ImageBehavior:
-    return BEHAVIORS.get(parse_tag(image), DEFAULT_BEHAVIOR)
+    name = WORLD_RULES.get_behavior_name(image) if WORLD_RULES.is_active else parse_tag(image)
+    return BEHAVIORS.get(name, DEFAULT_BEHAVIOR)
 
 
 def get_container_behavior(container: Mapping[str, Any]) -> ImageBehavior:
     """Return the behavior of a container: a command that ends with `exit 1` crashes any image that runs."""
     behavior = get_behavior(container["image"])
     command = container.get("command") or [""]
-    crashes = behavior is DEFAULT_BEHAVIOR and str(command[-1]).endswith("exit 1")
+    may_crash = behavior is DEFAULT_BEHAVIOR and not WORLD_RULES.is_active
+    crashes = may_crash and str(command[-1]).endswith("exit 1")
     return BEHAVIORS["crash"] if crashes else behavior
 
 
-def get_task_behavior(containers: Iterable[Mapping[str, Any]]) -> ImageBehavior:
-    """Return the behavior of the first essential container with a special one, or the default."""
+def get_task_behavior(containers: Iterable[Mapping[str, Any]], *, of_service: bool = True) -> ImageBehavior:
+    """Return the behavior of the first essential container with a special one, or the default.
+
+    In a filled account no tag says `done`, so a task outside of services ends by itself.
+    """
     essential = [c for c in containers if c.get("essential", True)]
     behaviors = [get_container_behavior(c) for c in essential]
-    return next((b for b in behaviors if b is not DEFAULT_BEHAVIOR), DEFAULT_BEHAVIOR)
+    default = BEHAVIORS["done"] if WORLD_RULES.is_active and not of_service else DEFAULT_BEHAVIOR
+    return next((b for b in behaviors if b is not DEFAULT_BEHAVIOR), default)

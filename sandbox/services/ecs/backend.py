@@ -149,7 +149,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
         prefix = f"arn:aws:ecs:{self.region_name}:{self.account_id}"
         task_id = secrets.token_hex(16)
         arn = f"{prefix}:task/{name}/{task_id}"
-        behavior = get_task_behavior(definition.containers)
+        behavior = get_task_behavior(definition.containers, of_service=service_arn is not None)
         task = SandboxTask(
             task_arn=arn,
             cluster_arn=f"{prefix}:cluster/{name}",

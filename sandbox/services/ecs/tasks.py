@@ -82,7 +82,7 @@ def _create_task(
     task.tags = copy.deepcopy(params.get("tags") or [])
     if params.get("propagateTags") == "TASK_DEFINITION":
         task.tags += [dict(tag) for tag in definition.tags]
-    task.behavior = get_task_behavior(definition.containers).name
+    task.behavior = get_task_behavior(definition.containers, of_service=False).name
     return task
 
 
