@@ -195,6 +195,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 15.0,
         "options": {"expires": 15},
     },
+    "delegate-upgrades": {
+        "task": "ops.tasks.upgrade_delegates",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
     "drift": {
         "task": "inventory.tasks.tick",
         "schedule": 10.0,

@@ -1,6 +1,7 @@
 """Releases of the agent with their dates, and the end of their support."""
 
 import calendar
+import re
 from collections.abc import Iterable, Mapping
 from datetime import date
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from typing import Final
 # `make release` refuses a version without its date here. A release without a date is not published.
 RELEASE_DATES: Final[Mapping[str, date]] = MappingProxyType({})
 SUPPORT_MONTHS: Final = 6
+_NUMBERS: Final = re.compile(r"\d{1,9}(\.\d{1,9}){1,3}(?=\Z|[-+])")
 
 
 def get_support_end(version: str) -> date | None:
@@ -26,6 +28,13 @@ def find_unsupported_since(versions: Iterable[str], today: date) -> date | None:
     """Return since when the first of these releases is unsupported; None if none of them is outdated."""
     ends = (get_support_end(version) for version in versions if _is_outdated(version, today))
     return min((end for end in ends if end is not None), default=None)
+
+
+def is_earlier_release(version: str, other: str) -> bool:
+    """Return whether a release came before another one, by the numbers of both; False for other texts."""
+    numbers = [_NUMBERS.match(text) for text in (version, other)]
+    first, second = (tuple(map(int, match[0].split("."))) if match else () for match in numbers)
+    return bool(first and second) and first < second
 
 
 def _is_outdated(version: str, today: date) -> bool:

@@ -82,6 +82,11 @@ def describe_delegate(name: str, *, is_away: bool) -> str:
     return f"Delegate {name} {'is disconnected: no heartbeat' if is_away else 'is connected'}."
 
 
+def describe_failed_upgrade(name: str, cause: str) -> str:
+    """Return the sentence for an automatic upgrade of a delegate that failed."""
+    return f"The automatic upgrade of delegate {name} failed: {cause}"
+
+
 def describe_git_sync(name: str, cause: str = "") -> str:
     """Return the sentence for a Git sync that failed with a cause, or works again."""
     return f"Git sync {name} failed: {cause}" if cause else f"Git sync {name} works again."

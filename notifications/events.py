@@ -24,6 +24,7 @@ class EventType(TextChoices):
     DRIFT_GONE = "drift.gone", "Drift resolved"
     DELEGATE_DISCONNECTED = "delegate.disconnected", "Delegate disconnected"
     DELEGATE_CONNECTED = "delegate.connected", "Delegate connected"
+    DELEGATE_UPGRADE_FAILED = "delegate.upgrade_failed", "Delegate upgrade failed"
     GIT_SYNC_FAILED = "gitsync.failed", "Git sync failed"
     GIT_SYNC_RECOVERED = "gitsync.recovered", "Git sync recovered"
     TEST = "test", "Test"

@@ -1,4 +1,4 @@
-"""Celery tasks that beat sends: the tick each second, and pruning; passes over acceptance runs."""
+"""Celery tasks that beat sends: the tick, upgrades of delegates, pruning; passes over acceptance runs."""
 
 import logging
 from contextlib import ExitStack
@@ -7,6 +7,7 @@ from typing import Any
 from celery import shared_task
 
 from delegates import tasks as delegates
+from deployments.delegate_installs.automatic_upgrades import finish_upgrades, start_due_upgrades
 from deployments.tasks import dispatch
 from gitsync import tasks as gitsync
 from gitsync.proposals import tasks as proposals
@@ -55,6 +56,19 @@ def continue_acceptance_runs() -> None:
 def advance_acceptance_run(*, run: int, **_: Any) -> None:
     """Make one pass over an acceptance run."""
     advance_run(run, get_database_time())
+
+
+@shared_task(name="ops.tasks.upgrade_delegates")
+def upgrade_delegates(**_: Any) -> None:
+    """Start the automatic upgrades of delegates whose windows are open, and record those that have ended."""
+    try:
+        now = get_database_time()
+        finish_upgrades(now)
+        start_due_upgrades(now)
+    except OUTAGE_ERRORS as error:
+        if not is_outage(error):
+            raise
+        logger.warning("Upgrades of delegates wait for the next attempt: %s", error)
 
 
 @shared_task(name="ops.tasks.prune")

@@ -37,6 +37,10 @@ class ImageReference:
         match = _ECR_HOST.match(self.registry)
         return match["account"] if match else ""
 
+    def with_tag(self, tag: str) -> str:
+        """Return the reference with another tag; a digest, which means one image for ever, is left out."""
+        return f"{self.registry}/{self.repository}:{tag}" if self.registry else f"{self.repository}:{tag}"
+
     def build_mirror(self, registry: str) -> str:
         """Return the reference of the mirror; a digest becomes a tag, because a push makes another one."""
         digest = self.digest.partition(":")[2][:_DIGEST_CHARACTERS]

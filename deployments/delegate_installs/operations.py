@@ -172,8 +172,10 @@ def plan_delegate_deployment(
     )
 
 
-def deploy_delegate(*, actor: User, plan: DelegateDeploymentPlan) -> Execution:
+def deploy_delegate(*, actor: User, plan: DelegateDeploymentPlan, cause: str = "") -> Execution:
     """Create or update the resources of a plan in its project, and run its pipeline.
+
+    `cause` is what started it without a person.
 
     Raises the errors of `plan_delegate_deployment`, and those of each resource and of the run.
     """
@@ -190,7 +192,9 @@ def deploy_delegate(*, actor: User, plan: DelegateDeploymentPlan) -> Execution:
         pipeline = Pipeline.objects.filter(scope=project, identifier=plan.identifier).first()
         if pipeline is None or pipeline.yaml != text:
             pipeline = save_pipeline(actor=actor, scope=project, yaml=text, pipeline=pipeline)
-        return run_pipeline(actor=actor, pipeline=pipeline, cause=f"Deployment of the delegate {delegate}")
+        return run_pipeline(
+            actor=actor, pipeline=pipeline, cause=cause or f"Deployment of the delegate {delegate}"
+        )
 
 
 def _require_unmanaged_rows(plan: DelegateDeploymentPlan) -> None:

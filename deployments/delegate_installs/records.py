@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from catalog.models import Infrastructure
 from delegates.install.plan import SpecPlan
@@ -27,15 +27,17 @@ def build_stack_name(delegate: Delegate) -> str:
     return f"slipway-delegate-{delegate.name}"
 
 
-def list_delegate_installations(delegate: Delegate) -> list[DelegateInstallation]:
-    """Return where Slipway deployed a delegate, the newest first, by its infrastructures."""
+def list_installation_places(delegate: Delegate) -> QuerySet[Infrastructure]:
+    """Return the infrastructures where Slipway deployed a delegate, the newest first."""
     path = delegate.scope.path
     below = Q(environment__scope__path=path) | Q(environment__scope__path__startswith=f"{path}/")
     places = Infrastructure.objects.filter(below, environment__identifier=build_identifier(delegate))
-    return [
-        _build_installation(delegate, place)
-        for place in places.select_related("environment__scope", "connector__scope").order_by("-pk")
-    ]
+    return places.select_related("environment__scope", "connector__scope").order_by("-pk")
+
+
+def list_delegate_installations(delegate: Delegate) -> list[DelegateInstallation]:
+    """Return where Slipway deployed a delegate, the newest first, by its infrastructures."""
+    return [_build_installation(delegate, place) for place in list_installation_places(delegate)]
 
 
 def _build_installation(delegate: Delegate, place: Infrastructure) -> DelegateInstallation:

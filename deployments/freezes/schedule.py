@@ -1,14 +1,28 @@
-"""Schedule of freeze windows: pure functions of their local times."""
+"""Schedule of freeze windows, and of others with such times: pure functions of their local times."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from deployments.models import FreezeWindow
 
 LOCAL_TIME_FORMAT = "%Y-%m-%dT%H:%M"
 WEEK = timedelta(days=7)
+
+
+class WindowTimes(Protocol):
+    """Local begin and end (2026-12-24T18:00) of a window in its time zone, once or each week."""
+
+    @property
+    def time_zone(self) -> str: ...
+    @property
+    def begins(self) -> str: ...
+    @property
+    def ends(self) -> str: ...
+    @property
+    def weekly(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -28,14 +42,14 @@ class FreezeTarget:
     kind: str
 
 
-def get_period_at(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
+def get_period_at(window: WindowTimes, moment: datetime) -> FreezePeriod | None:
     """Return the period of a window at a moment, or None."""
     return next(
         (period for period in _list_periods(window, moment) if period.begins <= moment < period.ends), None
     )
 
 
-def get_next_period(window: FreezeWindow, moment: datetime) -> FreezePeriod | None:
+def get_next_period(window: WindowTimes, moment: datetime) -> FreezePeriod | None:
     """Return the next period of a window after a moment, or None."""
     return next((period for period in _list_periods(window, moment) if period.begins > moment), None)
 
@@ -87,7 +101,7 @@ def parse_local_time(text: str) -> datetime:
     return datetime.strptime(text, LOCAL_TIME_FORMAT)  # noqa: DTZ007 - a wall clock, whose zone is kept beside it
 
 
-def _list_periods(window: FreezeWindow, moment: datetime) -> list[FreezePeriod]:
+def _list_periods(window: WindowTimes, moment: datetime) -> list[FreezePeriod]:
     """Return the stretches around a moment, in order."""
     zone = ZoneInfo(window.time_zone)
     begins, ends = parse_local_time(window.begins), parse_local_time(window.ends)

@@ -1,6 +1,7 @@
-"""Tables of executions, approvals, freeze windows and previews."""
+"""Tables of executions, approvals, freeze windows, previews and automatic upgrades of delegates."""
 
 from deployments.models.approvals import Approval, ApprovalDecision
+from deployments.models.delegate_upgrades import DelegateUpgrade, DelegateUpgradeWindow
 from deployments.models.engine import Interrupt, Pulse, RollbackCheck, ServiceLock, ServiceLockClaim
 from deployments.models.executions import (
     ActionRun,
@@ -23,6 +24,8 @@ __all__ = [
     "ApprovalDecision",
     "AwsCall",
     "AwsEvent",
+    "DelegateUpgrade",
+    "DelegateUpgradeWindow",
     "Execution",
     "FreezeWindow",
     "HiddenLogLines",

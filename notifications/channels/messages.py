@@ -34,6 +34,7 @@ _SEVERITIES: Final = {
     EventType.DRIFT_GONE: Severity.SUCCESS,
     EventType.DELEGATE_DISCONNECTED: Severity.ERROR,
     EventType.DELEGATE_CONNECTED: Severity.SUCCESS,
+    EventType.DELEGATE_UPGRADE_FAILED: Severity.ERROR,
     EventType.GIT_SYNC_FAILED: Severity.ERROR,
     EventType.GIT_SYNC_RECOVERED: Severity.SUCCESS,
     EventType.TEST: Severity.INFO,
