@@ -2,9 +2,11 @@
 
 from django.urls import path
 
-from pipelines.api import expressions, input_sets, pipelines, trigger_firings, triggers
+from pipelines.api import expressions, imports, input_sets, pipelines, trigger_firings, triggers
 
 urlpatterns = [
+    path("imports", imports.ImportRoute.as_view(), name="api-imports"),
+    path("imports/preview", imports.ImportPreviewRoute.as_view(), name="api-import-preview"),
     path("input-sets", input_sets.InputSetList.as_view(), name="api-input-sets"),
     path("input-sets/<int:pk>", input_sets.InputSetDetail.as_view(), name="api-input-set"),
     path("triggers", triggers.TriggerList.as_view(), name="api-triggers"),

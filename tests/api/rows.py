@@ -10,6 +10,7 @@ from tests.api.connector_rows import CONNECTORS
 from tests.api.delegate_rows import DELEGATES
 from tests.api.deployment_rows import DEPLOYMENTS
 from tests.api.git_sync_rows import GIT_SYNCS
+from tests.api.import_rows import IMPORTS
 from tests.api.page_rows import PAGES
 from tests.api.policy_rows import POLICIES
 from tests.api.requests import Ask, Row, allow_get, get, new_rule_body, rule_body, use_key_of
@@ -62,6 +63,7 @@ ROWS: dict[str, Row] = {
     **DEPLOYMENTS,
     **POLICIES,
     **GIT_SYNCS,
+    **IMPORTS,
 }
 
 

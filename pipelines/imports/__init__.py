@@ -1,0 +1,1 @@
+"""Import of services and pipelines from the files of ecspresso and PipeCD."""
