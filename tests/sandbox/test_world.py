@@ -53,7 +53,7 @@ def _describe(aws: Aws) -> dict[str, Any]:
 _IGNORED = (
     "IpPermissionsEgress",
     "currentServiceDeployment",
-    "currentServiceRevision",
+    "currentServiceRevisions",
     "createdAt",
     "createdBy",
     "deployments",
