@@ -12,6 +12,7 @@ from moto.ecs.models import EC2ContainerServiceBackend, ecs_backends
 from sandbox.clock import CLOCK
 from sandbox.images import get_task_behavior
 from sandbox.services.ecs import container_instances, network
+from sandbox.services.ecs.container_instances import SandboxContainerInstance
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask, SandboxTaskDefinition
 from sandbox.services.ecs.task_definitions import TaskDefinitionRegistry
 
@@ -105,19 +106,25 @@ class SandboxEcs(EC2ContainerServiceBackend):
     def list_tasks(self, *_: Any, **__: Any) -> list[SandboxTask]:
         return self.all_tasks()
 
-    def start_service_task(self, service: SandboxService, deployment: SandboxDeployment) -> SandboxTask:
-        """Create the next task of a service."""
+    def start_service_task(
+        self,
+        service: SandboxService,
+        deployment: SandboxDeployment,
+        machine: SandboxContainerInstance | None = None,
+    ) -> SandboxTask:
+        """Create the next task of a service; of a DAEMON service on `machine`."""
         definition = self.definitions.get(deployment.task_definition)
         task = self.make_task(
             definition,
             cluster=service.cluster_name,
             network_configuration=deployment.network_configuration,
-            started_by=deployment.id,
             group=f"service:{service.service_name}",
             launch_type=deployment.launch_type,
             platform_version=deployment.platform_version,
             service_arn=service.service_arn,
+            machine=machine,
         )
+        task.started_by = deployment.id
         task.enable_execute_command = service.enable_execute_command
         task.targets = deployment.targets
         tags = {"SERVICE": service.tags, "TASK_DEFINITION": definition.tags}.get(service.propagate_tags, [])
@@ -135,11 +142,11 @@ class SandboxEcs(EC2ContainerServiceBackend):
         *,
         cluster: str,
         network_configuration: Mapping[str, Any] | None,
-        started_by: str,
         group: str,
         launch_type: str | None,
         platform_version: str | None = None,
         service_arn: str | None = None,
+        machine: SandboxContainerInstance | None = None,
     ) -> SandboxTask:
         """Create a task in PROVISIONING.
 
@@ -160,7 +167,6 @@ class SandboxEcs(EC2ContainerServiceBackend):
             ],
             created_at=CLOCK.now(),
             group=group,
-            started_by=started_by,
             launch_type=launch_type,
             behavior=behavior.name,
             next_at=CLOCK.elapsed + behavior.provisioning,
@@ -173,8 +179,8 @@ class SandboxEcs(EC2ContainerServiceBackend):
             task.platform_version = "1.4.0" if platform_version in (None, "LATEST") else platform_version
             task.platform_family = "Linux"
             task.ephemeral_storage = definition.document.get("ephemeralStorage") or {"sizeInGiB": 20}
-        if launch_type == "EC2":
-            container_instances.place_task(self, task, definition, name)
+        if launch_type == "EC2" or machine is not None:
+            container_instances.place_task(self, task, definition, name, machine)
         self._place(task, network_configuration)
         if not task.attachments:
             # There is no network interface to wait for.

@@ -153,7 +153,15 @@ def add_container_instances(
         )
         machines[machine.id] = machine
         made.append(machine)
+    _wake_services(backend, cluster)
     return made
+
+
+def _wake_services(backend: "SandboxEcs", cluster: str) -> None:
+    """Mark the services of a cluster for the next step: DAEMON services follow its instances."""
+    for service in backend.services.values():
+        if service.cluster_name == cluster:
+            service.due_at = 0.0
 
 
 def add_tagged_container_instances(
@@ -165,10 +173,18 @@ def add_tagged_container_instances(
 
 
 def place_task(
-    backend: "SandboxEcs", task: SandboxTask, definition: SandboxTaskDefinition, cluster: str
+    backend: "SandboxEcs",
+    task: SandboxTask,
+    definition: SandboxTaskDefinition,
+    cluster: str,
+    machine: "SandboxContainerInstance | None" = None,
 ) -> None:
-    """Put a new task on the machine with the fewest tasks that has room. Raises `PlacementFailure`."""
-    machines = [m for m in backend.container_instances.get(cluster, {}).values() if m.status == "ACTIVE"]
+    """Put a new task on `machine`, or on the one with the fewest tasks that has room.
+
+    Raises `PlacementFailure`.
+    """
+    registered = backend.container_instances.get(cluster, {}).values()
+    machines = [machine] if machine is not None else [m for m in registered if m.status == "ACTIVE"]
     if not machines:
         raise PlacementFailure
     need = _get_task_resources(definition)
@@ -178,8 +194,8 @@ def place_task(
     if not fitting:
         closest = max(machines, key=lambda m: list(REASON_TEXTS)[::-1].index(obstacles[m.id]))
         raise PlacementFailure(closest, obstacles[closest.id])
-    machine = min(fitting, key=lambda m: len(on[m.id]))
-    _assign_instance(task, definition, machine, used=machine.room(on[machine.id])[2])
+    chosen = min(fitting, key=lambda m: len(on[m.id]))
+    _assign_instance(task, definition, chosen, used=chosen.room(on[chosen.id])[2])
     task.reserved = {"cpu": need.cpu, "memory": need.memory, "ports": _list_bound_ports(task)}
 
 
@@ -282,6 +298,7 @@ def set_instance_status(
         ) is not None and machine.status != status:
             machine.status = status
             machine.version += 1
+    _wake_services(backend, cluster)
     return describe_container_instances(backend, cluster, references)
 
 
@@ -299,4 +316,5 @@ def deregister_container_instance(
     for task in tasks:
         task_lifecycle.stop_task(backend, task, code="TerminationNotice", reason=reason)
     del backend.container_instances[cluster][machine.id]
+    _wake_services(backend, cluster)
     return {**machine.to_wire(tasks), "status": "INACTIVE"}

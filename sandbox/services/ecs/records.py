@@ -55,10 +55,10 @@ class SandboxTask:
     containers: list[dict[str, Any]]
     created_at: datetime
     group: str
-    started_by: str
     launch_type: str | None
     behavior: str
     next_at: float
+    started_by: str = ""
     last_status: str = "PROVISIONING"
     desired_status: str = "RUNNING"
     health_status: str = "UNKNOWN"

@@ -8,13 +8,14 @@ from zlib import crc32
 
 from sandbox.clock import CLOCK
 from sandbox.services.ecs import (
+    daemons,
     deployments,
     events,
     rollbacks,
     targets,
     task_lifecycle,
 )
-from sandbox.services.ecs.container_instances import PlacementFailure
+from sandbox.services.ecs.container_instances import PlacementFailure, SandboxContainerInstance
 from sandbox.services.ecs.managed_deployments import alarms, traffic
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask
 
@@ -80,7 +81,8 @@ def reconcile_service(backend: "SandboxEcs", service: SandboxService) -> bool:
     traffic.return_traffic(backend, service)
     if traffic.holds_source(service):
         return changed | _advance_side_by_side(backend, service, primary, view)
-    if _scale_service(backend, view, primary):
+    scale = _scale_daemon if daemons.is_daemon(service) else _scale_service
+    if scale(backend, view, primary):
         changed, view = True, read_service_view(backend, service)
     changed |= _update_counts(service, view)
     changed |= _update_rollout(service, primary, view)
@@ -209,6 +211,27 @@ def _scale_service(backend: "SandboxEcs", view: ServiceView, primary: SandboxDep
     return bool(stopped or started)
 
 
+def _scale_daemon(backend: "SandboxEcs", view: ServiceView, primary: SandboxDeployment) -> bool:
+    """Start and stop tasks so that each matching container instance runs one; the count is theirs."""
+    service = view.service
+    machines = daemons.list_matching_instances(backend, service, primary)
+    changed = service.desired_count != len(machines)
+    service.desired_count = len(machines)
+    if primary.rollout_state == "FAILED":
+        return changed
+    changes = daemons.plan_changes(
+        machines,
+        primary,
+        view.tasks,
+        serving=frozenset(task.task_arn for task in view.live if view.serves(task)),
+        percent=service.deployment_configuration["minimumHealthyPercent"],
+    )
+    stopped = _stop_tasks(backend, service, changes.stopped)
+    may_launch = CLOCK.elapsed >= primary.no_launch_before
+    started = _start_tasks_on(backend, service, primary, changes.started_on) if may_launch else 0
+    return bool(changed or stopped or started)
+
+
 def _list_excess_tasks(
     view: ServiceView,
     current: Sequence[SandboxTask],
@@ -256,14 +279,32 @@ def _stop_tasks(backend: "SandboxEcs", service: SandboxService, tasks: Sequence[
 def _start_tasks(
     backend: "SandboxEcs", service: SandboxService, deployment: SandboxDeployment, count: int
 ) -> int:
-    if count <= 0:
-        return 0
     made: list[SandboxTask] = []
     try:
         for _ in range(count):
             made.append(backend.start_service_task(service, deployment))
     except PlacementFailure as exc:
         events.add_no_container_instance(service, str(exc))
+    return _report_started(backend, service, made)
+
+
+def _start_tasks_on(
+    backend: "SandboxEcs",
+    service: SandboxService,
+    deployment: SandboxDeployment,
+    machines: Sequence[SandboxContainerInstance],
+) -> int:
+    """Start a task on each of these instances that has room for it."""
+    made: list[SandboxTask] = []
+    for machine in machines:
+        try:
+            made.append(backend.start_service_task(service, deployment, machine))
+        except PlacementFailure as exc:
+            events.add_no_container_instance(service, str(exc))
+    return _report_started(backend, service, made)
+
+
+def _report_started(backend: "SandboxEcs", service: SandboxService, made: Sequence[SandboxTask]) -> int:
     if not made:
         return 0
     unhealthy = [t for t in backend.tasks_of(service, stopped=True) if _is_unreplaced(t)]

@@ -11,7 +11,7 @@ from moto.ecs.exceptions import ClusterNotFoundException, ServiceNotFoundExcepti
 from sandbox.clock import CLOCK
 from sandbox.journal import mark_unchanged
 from sandbox.services import elb
-from sandbox.services.ecs import deployments, network, validations
+from sandbox.services.ecs import daemons, deployments, network, validations
 from sandbox.services.ecs.deployments import CONFIGURATION_FIELDS
 from sandbox.services.ecs.errors import ClientTokenConflict, InvalidEcsParameter, ServiceNotActive
 from sandbox.services.ecs.managed_deployments import traffic
@@ -124,10 +124,11 @@ def _validate_name_free(existing: SandboxService | None) -> None:
 
 def _build_service(backend: "SandboxEcs", cluster: Any, params: Mapping[str, Any]) -> SandboxService:
     controller = params.get("deploymentController") or {"type": "ECS"}
+    strategy = params.get("schedulingStrategy") or "REPLICA"
+    _check_desired_count(params, strategy)
+    percentages = daemons.DEFAULT_PERCENTAGES if strategy == daemons.DAEMON else {}
     if params.get("launchType") and params.get("capacityProviderStrategy"):
         raise InvalidEcsParameter("Specify either Launch Type or Capacity Provider Strategy, but not both.")
-    if params.get("desiredCount") is None and params.get("schedulingStrategy", "REPLICA") == "REPLICA":
-        raise InvalidEcsParameter("Desired count is required when the scheduling strategy is REPLICA.")
     by_provider = bool(params.get("capacityProviderStrategy"))
     launch_type = None if by_provider else params.get("launchType", "EC2")
     service = SandboxService(
@@ -139,9 +140,9 @@ def _build_service(backend: "SandboxEcs", cluster: Any, params: Mapping[str, Any
         created_at=CLOCK.now(),
         created_by=f"arn:aws:iam::{backend.account_id}:root",
         task_definition=None,
-        deployment_configuration=_merge_configuration(DEFAULT_CONFIGURATION, params),
+        deployment_configuration=_merge_configuration({**DEFAULT_CONFIGURATION, **percentages}, params),
         deployment_controller=dict(controller),
-        scheduling_strategy=params.get("schedulingStrategy", "REPLICA"),
+        scheduling_strategy=strategy,
         launch_type=launch_type,
         tags=copy.deepcopy(params.get("tags") or []),
         role_arn=_get_role_arn(backend, params.get("role")),
@@ -151,8 +152,20 @@ def _build_service(backend: "SandboxEcs", cluster: Any, params: Mapping[str, Any
         service.platform_version = service.platform_version or "LATEST"
         service.platform_family = "Linux"
     _validate_service(backend, service, params.get("taskDefinition"))
+    daemons.check_daemon(service)
     traffic.check_strategy(backend, service)
     return service
+
+
+def _check_desired_count(params: Mapping[str, Any], strategy: str) -> None:
+    if strategy == daemons.DAEMON:
+        if params.get("desiredCount") is not None:
+            raise InvalidEcsParameter(
+                "The daemon scheduling strategy does not support a desired count for services. "
+                "Remove the desired count value and try again."
+            )
+    elif params.get("desiredCount") is None:
+        raise InvalidEcsParameter("Desired count is required when the scheduling strategy is REPLICA.")
 
 
 def _get_role_arn(backend: "SandboxEcs", role: str | None) -> str:
@@ -228,6 +241,8 @@ def update_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
     service = find_service(backend, params, params["service"])
     if service.status != "ACTIVE":
         raise ServiceNotActive
+    if daemons.is_daemon(service):
+        _check_desired_count(params, daemons.DAEMON)
     # Everything is checked on a copy, so that a refused update leaves no trace.
     draft = copy.copy(service)
     draft.deployment_configuration = _merge_configuration(service.deployment_configuration, params)
@@ -240,6 +255,7 @@ def update_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
         reference = params.get("taskDefinition") or service.task_definition
         if params.get("taskDefinition") or backend.definitions.get(reference or "").status == "ACTIVE":
             _validate_service(backend, draft, reference)
+    daemons.check_daemon(draft)
     traffic.check_strategy(backend, draft)
     is_new = any(getattr(draft, name) != getattr(service, name) for name in CONFIGURATION_FIELDS)
     # ECS takes over from CodeDeploy or another tool.
@@ -270,7 +286,7 @@ def delete_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
     if service.status == "DRAINING":
         mark_unchanged()
         return service
-    if service.desired_count > 0 and not params.get("force"):
+    if service.desired_count > 0 and not params.get("force") and not daemons.is_daemon(service):
         raise InvalidEcsParameter("The service cannot be stopped while it is scaled above 0.")
     service.desired_count = 0
     service.status = "DRAINING"

@@ -68,13 +68,13 @@ def _create_task(
         definition,
         cluster=cluster,
         network_configuration=params.get("networkConfiguration"),
-        started_by=params.get("startedBy") or "",
         group=params.get("group") or f"family:{definition.family}",
         launch_type=launch_type,
         platform_version=params.get("platformVersion"),
     )
     overrides = copy.deepcopy(params.get("overrides") or {})
     overrides.setdefault("containerOverrides", [])
+    task.started_by = params.get("startedBy") or ""
     task.overrides = overrides
     task.cpu = overrides.get("cpu") or task.cpu
     task.memory = overrides.get("memory") or task.memory
