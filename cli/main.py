@@ -14,6 +14,7 @@ from cli.commands import (
     delegate_installs,
     delegates,
     executions,
+    imports,
     resources,
     run,
     sign_in,
@@ -52,6 +53,7 @@ resources.register(app)
 app.command("export")(configuration.export)
 app.command("diff")(configuration.diff)
 app.command("apply")(configuration.apply)
+app.add_typer(imports.app, name="import")
 app.command("mcp")(mcp_server.serve)
 
 

@@ -1,0 +1,1 @@
+"""Stories of projects that come from other tools."""
