@@ -9,8 +9,9 @@ from aws.caller import Caller, paginate
 DIMENSION = "ecs:service:DesiredCount"
 NAMESPACE = "ecs"
 TARGETS_PER_CALL = 50
+SCALE_IN_SUSPENDED = "DynamicScalingInSuspended"
 _SUSPENDABLE_ACTIVITIES = (
-    "DynamicScalingInSuspended",
+    SCALE_IN_SUSPENDED,
     "DynamicScalingOutSuspended",
     "ScheduledScalingSuspended",
 )
@@ -94,6 +95,10 @@ class ScalingClient:
     def suspend(self, target: ScalableTarget) -> None:
         """Suspend all scaling; target, policies and alarms stay, because deregistering would delete them."""
         self._set_suspended(target, ALL_SUSPENDED)
+
+    def suspend_scale_in(self, target: ScalableTarget) -> None:
+        """Suspend the removal of tasks by policies; everything else goes on as it is."""
+        self._set_suspended(target, {**target.suspended, SCALE_IN_SUSPENDED: True})
 
     def resume(self, target: ScalableTarget, suspended: Mapping[str, bool] | None = None) -> None:
         """Restore the suspended state to `suspended`, or to the state in `target`."""

@@ -258,7 +258,7 @@ class SuspendAutoScaling(Action):
         context.log(
             f"Auto Scaling of service {name} is suspended{self._duration_note}; its policies are kept"
         )
-        context.set_outputs(**{_get_output_name(self.service_output): SUSPENDED})
+        context.set_outputs(**{get_scaling_output(self.service_output): SUSPENDED})
 
     @property
     def _duration_note(self) -> str:
@@ -269,7 +269,7 @@ class SuspendAutoScaling(Action):
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         name = saved.get_output(self.service_output)
-        is_ours = name and saved.get_output(_get_output_name(self.service_output)) == SUSPENDED
+        is_ours = name and saved.get_output(get_scaling_output(self.service_output)) == SUSPENDED
         return (f"Restore auto scaling of Service {name}",) if is_ours else ()
 
     def undo(self, context: StepContext) -> None:
@@ -280,7 +280,7 @@ class SuspendAutoScaling(Action):
         context.log(f"Resuming Auto Scaling of service {name}..")
         context.scaling.resume(before)
         context.log(f"Auto Scaling of service {name} is restored")
-        context.set_outputs(**{_get_output_name(self.service_output): RESTORED})
+        context.set_outputs(**{get_scaling_output(self.service_output): RESTORED})
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         before = get_saved_scaling(context, self.service_output)
@@ -333,7 +333,7 @@ class ResumeAutoScaling(Action):
         scaling = get_manifest_scaling(context) if is_attached else ManifestScaling()
         context.scaling.resume(before.target, compute_suspension(scaling, before))
         context.log(f"Auto Scaling of service {name} goes on")
-        context.set_outputs(**{_get_output_name(self.service_output): RESUMED})
+        context.set_outputs(**{get_scaling_output(self.service_output): RESUMED})
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
@@ -341,10 +341,10 @@ class ResumeAutoScaling(Action):
 
 def is_suspended(context: StepContext, service_output: str = SERVICE_NAME) -> bool:
     """Return whether this step has suspended auto scaling and not resumed it since."""
-    return bool(context.get_output(_get_output_name(service_output)) == SUSPENDED)
+    return bool(context.get_output(get_scaling_output(service_output)) == SUSPENDED)
 
 
-def _get_output_name(service_output: str) -> str:
+def get_scaling_output(service_output: str) -> str:
     """Return the output with the state of an ECS service's auto scaling."""
     return (
         "autoScaling"

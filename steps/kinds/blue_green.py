@@ -11,7 +11,12 @@ from steps.actions.auto_scaling import (
     ResumeAutoScaling,
     SuspendAutoScaling,
 )
-from steps.actions.blue_green.auto_scaling import OLD_SERVICE, AttachAutoScalingInSwap, ResumeUnlessSwapped
+from steps.actions.blue_green.auto_scaling import (
+    OLD_SERVICE,
+    AttachAutoScalingInSwap,
+    HoldScaleIn,
+    ResumeUnlessSwapped,
+)
 from steps.actions.blue_green.pair import CheckBlueGreenManifests, SaveBlueGreenPair
 from steps.actions.blue_green.scale_down import DownsizeOldService, WaitBeforeDownsizing
 from steps.actions.blue_green.stage_service import CreateStageService, RemoveGreenService, WaitForStageService
@@ -275,6 +280,7 @@ _SHIFT_OUTPUTS = {
     "serviceName": "The name of the ECS service of the new version.",
     "serviceArn": "The ARN of that ECS service.",
     "oldServiceName": "The ECS service that shares the traffic, where there is one.",
+    "autoScalingOfOldServiceName": "Whether the scale-in of the old ECS service is suspended.",
     "trafficPercent": "The percent of production traffic that the new version receives.",
     "watchedSince": "When the last bake began.",
     "waitsUntil": "When the last bake ends.",
@@ -300,6 +306,7 @@ def ecs_blue_green_traffic_shift(spec: EcsBlueGreenTrafficShiftSpec) -> Plan:
         SaveTrafficBeforeShift(percents=[entry["weight"] for entry in spec.steps]),
         *((CheckAlarmsBeforeShift(alarms),) if alarms else ()),
         WaitForHealthyTargets(),
+        HoldScaleIn(),
     )
     for entry in spec.steps:
         percent, seconds = entry["weight"], _get_bake_seconds(entry)

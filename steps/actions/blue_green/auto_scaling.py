@@ -1,16 +1,29 @@
-"""Auto scaling in blue/green deployments: attachment in the swap, restore with a recreated service."""
+"""Auto scaling in blue/green deployments: scale-in while traffic moves, attachment in the swap, restores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aws.apis.scaling import ScalableTarget
+from aws.apis.scaling import SCALE_IN_SUSPENDED, ScalableTarget
 from aws.errors import Denied
-from steps.actions.auto_scaling import AttachAutoScaling, ResumeAutoScaling
+from steps.actions.auto_scaling import (
+    SUSPENDED,
+    AttachAutoScaling,
+    ResumeAutoScaling,
+    SuspendAutoScaling,
+    get_scaling_output,
+)
 from steps.actions.base import action
 from steps.actions.blue_green.traffic import CREATE_STEP_TYPE
+from steps.actions.blue_green.traffic_shares import SHIFT_STEP_TYPE
 from steps.actions.context import StepContext
-from steps.actions.scaling_state import ScalingState, compute_bounds, get_manifest_scaling, read_scaling_state
+from steps.actions.scaling_state import (
+    ScalingState,
+    compute_bounds,
+    get_manifest_scaling,
+    get_suspended_key,
+    read_scaling_state,
+)
 
 OLD_SERVICE = "oldServiceName"
 """Output with the name of the ECS service that was live when the deployment began."""
@@ -78,3 +91,46 @@ class ResumeUnlessSwapped(ResumeAutoScaling):
     def start(self, context: StepContext) -> None:
         if not context.get_output(SWAPPED):
             super().start(context)
+
+
+def save_scaling_before_shifts(context: StepContext) -> None:
+    """Save the scaling of the live service from before earlier shift steps: a rollback ends with that."""
+    key = get_suspended_key(OLD_SERVICE)
+    records = [step.load_for_rollback(key) for step in context.list_earlier_steps(SHIFT_STEP_TYPE)]
+    if found := [record for record in records if record is not None]:
+        context.save_for_rollback(key, found[-1])
+
+
+@action
+@dataclass(frozen=True)
+class HoldScaleIn(SuspendAutoScaling):
+    """Suspend the scale-in of the live service while it gives traffic away: a rollback needs all its tasks.
+
+    It goes on scaling out. The swap suspends the rest, a rollback restores all of it.
+    """
+
+    repeats = False
+
+    service_output: str = OLD_SERVICE
+
+    @property
+    def title(self) -> str:
+        return "Suspend scale-in of the live service"
+
+    def start(self, context: StepContext) -> None:
+        name = context.get_output(self.service_output)
+        if not name:
+            return
+        scaling = read_scaling_if_allowed(context, name)
+        context.save_for_rollback(get_suspended_key(self.service_output), scaling.to_record())
+        if scaling.target is None or scaling.target.suspended[SCALE_IN_SUSPENDED]:
+            return
+        try:
+            context.scaling.suspend_scale_in(scaling.target)
+        except Denied as denied:
+            context.log(
+                f"{denied.display_message} Service {name} may scale in while it has less traffic.", "warning"
+            )
+            return
+        context.log(f"Scale-in of service {name} is suspended until the swap or a rollback; it scales out on")
+        context.set_outputs(**{get_scaling_output(self.service_output): SUSPENDED})

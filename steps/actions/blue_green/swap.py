@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from aws.apis.ecs_types import EcsService
 from steps.actions.base import Action, ActionFailed, ChangedByOthers, ChecklistEntry, action
-from steps.actions.blue_green.auto_scaling import OLD_SERVICE, SWAPPED
+from steps.actions.blue_green.auto_scaling import OLD_SERVICE, SWAPPED, save_scaling_before_shifts
 from steps.actions.blue_green.listener_rules import (
     ListenerRoute,
     build_forward_actions,
@@ -77,6 +77,7 @@ class SaveTraffic(Action):
             )
         context.save_for_rollback("traffic", created.load_for_rollback("traffic"))
         save_earlier_shares(context)
+        save_scaling_before_shifts(context)
         pair = context.save_for_rollback("pair", created.load_for_rollback("pair"))
         context.set_outputs(serviceName=pair["green"], serviceArn=created.get_output("serviceArn"))
         if pair["blue"]:

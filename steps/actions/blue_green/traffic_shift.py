@@ -231,8 +231,11 @@ class ShiftTraffic(Action):
         return tuple(describe_route_restore("Prod", pair.prod) for pair in load_traffic(saved).prod_pairs)
 
     def undo(self, context: StepContext) -> None:
+        is_last = load_shares(context).written[-1] == self.percent
         for route in _list_prod_routes(context):
-            restore_route(context, "Prod", route)
+            # The undo of the last share has restored the rule, and has seen it so.
+            if is_last or not read_route(context, route).forwards_like(route.actions):
+                restore_route(context, "Prod", route)
 
     def is_undone(self, context: StepContext) -> bool:
         routes = _list_prod_routes(context)

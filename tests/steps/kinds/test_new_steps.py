@@ -8,6 +8,7 @@ OURS = (
     "CreateStack",
     "DelegateConnect",
     "DeleteStack",
+    "EcsBlueGreenTrafficShift",
     "EcsDeleteService",
     "EcsScale",
     "HarnessApproval",

@@ -45,6 +45,7 @@ def test_each_weight_is_a_shift_of_its_own_and_bakes_take_longer_than_the_timeou
         "Save the listener rules and the live service",
         "Verify alarms before the shift",
         "Wait for healthy targets of the new version",
+        "Suspend scale-in of the live service",
         "Verify production traffic before the swap",
         "Shift 10 % of traffic to the new version",
         "Bake 10 % of traffic for 5 minutes",

@@ -125,3 +125,24 @@ def test_the_live_service_keeps_its_scaling_when_the_swap_is_refused(scaled: Sho
     second = scaled.run("2")
     assert _get_result(second) == ("FAILED", "ROLLED_BACK"), scaled.drive.log(second)
     assert _both(scaled) == [ACTIVE, {}]
+
+
+def test_the_old_version_does_not_scale_in_while_it_shares_its_traffic(scaled: Shop) -> None:
+    assert scaled.run("1").status == "SUCCESS"
+    shares = [{"weight": 10, "bakeTime": "1m"}, {"weight": 50, "bakeTime": "1m"}]
+    scaled.choose(shifts=[{"steps": [share]} for share in shares])
+    execution = scaled.drive.start("2")
+    scaled.pass_until(execution, lambda log: any("receives 50 %" in line for line in log))
+    place = {"ServiceNamespace": "ecs", "ResourceIds": ["service/demo/shop__1"]}
+    (target,) = scaled.call("application-autoscaling", "DescribeScalableTargets", **place)["ScalableTargets"]
+    assert target["SuspendedState"] == {
+        "DynamicScalingInSuspended": True,
+        "DynamicScalingOutSuspended": False,
+        "ScheduledScalingSuspended": False,
+    }
+    scaled.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+    assert _scaling(scaled, "shop__1") == SUSPENDED
+    scaled.roll_back(execution)
+    assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK"), scaled.drive.log(execution)
+    assert _scaling(scaled, "shop__1") == ACTIVE
