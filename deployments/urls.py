@@ -5,6 +5,7 @@ from django.urls import path
 from deployments.pages import (
     approvals,
     attempts,
+    delegate_removals,
     delegates,
     executions,
     freezes,
@@ -47,6 +48,7 @@ urlpatterns = [
     path("iam-policies/", runs.list_policies, name="iam-policies"),
     path("iam-policies/<slug:identifier>.json", runs.download_policy, name="iam-policy"),
     path("delegates/<int:pk>/deploy/", delegates.deploy_delegate_now, name="deploy-delegate"),
+    path("delegates/<int:pk>/remove/", delegate_removals.remove_delegate_now, name="remove-delegate"),
     path("services/<int:pk>/", services.service, name="service"),
     path("services/<int:pk>/deploy/", runs.deploy_image, name="deploy-image"),
 ]

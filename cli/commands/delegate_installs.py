@@ -1,4 +1,4 @@
-"""Commands `delegates deploy` and `delegates upgrade`."""
+"""Commands `delegates deploy`, `delegates upgrade` and `delegates remove`."""
 
 import uuid
 from collections.abc import Mapping
@@ -56,21 +56,8 @@ def deploy(  # noqa: PLR0913 - each is an option
     if not yes and not as_json:
         _print_plan(plan)
     confirm(f"Deploy the delegate {delegate}?", yes=yes)
-    started = client.send(
-        "POST",
-        f"delegates/{row['id']}/deployments",
-        body={**place, "digest": plan["digest"]},
-        # A repeated request after a lost answer returns the deployment that it started.
-        idempotency_key=str(uuid.uuid4()),
-    ).document
-    if is_followed:
-        display = choose_display(as_json=as_json)
-        raise typer.Exit(follow(client, started["id"], display, on_interrupt=on_interrupt))
-    page = build_execution_url(client, started["id"])
-    if as_json:
-        print_json({**started, "pipeline": plan["identifier"], "url": page})
-    else:
-        print_text(f"Started {plan['identifier']}#{started['number']}: {page}")
+    started = _start(client, f"delegates/{row['id']}/deployments", place, plan)
+    _show_run(client, started, plan, is_followed=is_followed, on_interrupt=on_interrupt, as_json=as_json)
 
 
 def upgrade(  # noqa: PLR0913 - each is an option
@@ -100,6 +87,69 @@ def upgrade(  # noqa: PLR0913 - each is an option
     row = find_delegate(client, delegate, scope)
     client.send("PATCH", f"delegates/{row['id']}/setup", body=changes)
     deploy(delegate, connector, project, is_followed, on_interrupt, yes, scope, url, as_json)
+
+
+def remove(  # noqa: PLR0913 - each is an option
+    delegate: DelegateArgument,
+    connector: Annotated[
+        str,
+        typer.Option(
+            "--connector",
+            help="AWS connector, such as aws; by default the one of the deployment.",
+            show_default=False,
+        ),
+    ] = "",
+    project: ProjectOption = "",
+    is_followed: FollowOption = False,
+    on_interrupt: InterruptOption = OnInterrupt.ASK,
+    yes: YesOption = False,
+    scope: ScopeOption = "",
+    url: UrlOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Remove a deployed delegate from Amazon ECS with its stack, after a look at the plan.
+
+    The delegate stays in Slipway. With --follow the exit code is the result, as of `slipway run`.
+    """
+    client = connect(url)
+    row = find_delegate(client, delegate, scope)
+    place = dict(_parse_project(project))
+    if connector:
+        place["connector_id"] = _find_connector(client, connector)
+    plan = client.send("POST", f"delegates/{row['id']}/removal-plan", body=place).document
+    if not yes and not as_json:
+        _print_removal_plan(plan)
+    confirm(f"Remove the delegate {delegate} from AWS?", yes=yes)
+    started = _start(client, f"delegates/{row['id']}/removals", place, plan)
+    _show_run(client, started, plan, is_followed=is_followed, on_interrupt=on_interrupt, as_json=as_json)
+
+
+def _start(
+    client: ApiClient, path: str, place: Mapping[str, Any], plan: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Start what a plan describes; a repeated request after a lost answer returns the run that it started."""
+    body = {**place, "digest": plan["digest"]}
+    return dict(client.send("POST", path, body=body, idempotency_key=str(uuid.uuid4())).document)
+
+
+def _show_run(
+    client: ApiClient,
+    started: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    *,
+    is_followed: bool,
+    on_interrupt: OnInterrupt,
+    as_json: bool,
+) -> None:
+    """Print where a run is, or follow it and exit with its result."""
+    if is_followed:
+        display = choose_display(as_json=as_json)
+        raise typer.Exit(follow(client, started["id"], display, on_interrupt=on_interrupt))
+    page = build_execution_url(client, started["id"])
+    if as_json:
+        print_json({**started, "pipeline": plan["identifier"], "url": page})
+    else:
+        print_text(f"Started {plan['identifier']}#{started['number']}: {page}")
 
 
 def _find_connector(client: ApiClient, name: str) -> int:
@@ -137,3 +187,19 @@ def _print_plan(plan: Mapping[str, Any]) -> None:
         print_text(note, style="yellow")
     if plan["mirrors_image"]:
         print_text("Mirror the image before: the page Install has the commands.", style="yellow")
+
+
+def _print_removal_plan(plan: Mapping[str, Any]) -> None:
+    """Print on standard output what a removal deletes."""
+    print_fields(
+        (
+            ("Cluster", f"{plan['cluster']} in {plan['region']}"),
+            ("ECS service", f"{plan['ecs_service']}, unless somebody else has deployed it"),
+            ("Stack", f"{plan['stack']}: {', '.join(plan['stack_parts'])}"),
+            ("Stays", f"revisions of the task definition {plan['family']}"),
+            ("In Slipway", f"{plan['identifier']} in {plan['project']}"),
+            ("IAM actions", ", ".join(plan["actions"])),
+        )
+    )
+    if plan["open_tasks"]:
+        print_text(f"{plan['open_tasks']} of its tasks are running: drain it first.", style="yellow")

@@ -17,7 +17,7 @@ from cli.options import JsonOption, LimitOption, ScopeOption, UrlOption, connect
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
 
 
-app = typer.Typer(help="List delegates, or deploy one.", no_args_is_help=False)
+app = typer.Typer(help="List delegates, deploy or remove one.", no_args_is_help=False)
 
 
 @app.callback(invoke_without_command=True)
@@ -32,7 +32,7 @@ def list_delegates(
     url: UrlOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """List delegates with their state; `deploy` and `upgrade` deploy one."""
+    """List delegates with their state; `deploy` and `upgrade` deploy one, `remove` removes one from AWS."""
     if context.invoked_subcommand:
         return
     filters = {"status": status.upper(), "tag": tag, **parse_scope(scope)}

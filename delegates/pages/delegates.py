@@ -360,7 +360,7 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
             }
             for installation in list_installations(self.object)
         ]
-        return super().render(content | {"remains": remains}, status, template)
+        return super().render(content | {"remains": remains, "delegate": self.object}, status, template)
 
     def get_obstacle(self) -> Obstacle | None:
         pk = self.object.pk

@@ -1,4 +1,4 @@
-"""Routes that plan the deployment of a delegate to Amazon ECS, and start it."""
+"""Routes that plan the deployment of a delegate to Amazon ECS or its removal, and start it."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +17,15 @@ from deployments.delegate_installs.operations import (
     plan_delegate_deployment,
     require_permissions,
 )
+from deployments.delegate_installs.removal import (
+    DelegateRemovalPlan,
+    plan_delegate_removal,
+    remove_delegate,
+    require_removal_permissions,
+)
+from deployments.models import Execution
 from guards.limits import NAME_CHARACTERS
+from rbac.models import Scope
 from web.api.views import BaseApiView
 from web.http.problems import Conflict
 
@@ -91,21 +99,31 @@ START_EXAMPLE = OpenApiExample(
 )
 
 
-class DelegateDeploymentRoute(BaseApiView):
+class DelegateRoute(BaseApiView):
+    """Base of the routes that deploy or remove a delegate."""
+
+    def get_place(self, pk: int, body: Mapping[str, Any]) -> tuple[Delegate, Scope]:
+        """Return the delegate, and the project that a body names, by default the delegate's own."""
+        rows = Delegate.objects.select_related("scope", "token__scope", "configuration")
+        delegate = self.get_visible(VIEW, rows.prefetch_related("instances"), pk=pk)
+        return delegate, self.get_named_scope() if body.get("org") else delegate.scope
+
+    def get_connector(self, pk: int) -> Connector:
+        """Return a connector that the user may see."""
+        connectors = Connector.objects.select_related("scope", "secret")
+        return self.get_visible("core_connector_view", connectors, pk=pk)
+
+
+class DelegateDeploymentRoute(DelegateRoute):
     """Base of the routes of a delegate's deployment."""
 
     def build_plan(self, pk: int, body: Mapping[str, Any]) -> DelegateDeploymentPlan:
         """Return the plan for a body. Raises the errors of `plan_delegate_deployment`."""
-        rows = Delegate.objects.select_related("scope", "token__scope", "configuration")
-        delegate = self.get_visible(VIEW, rows.prefetch_related("instances"), pk=pk)
-        project = self.get_named_scope() if body.get("org") else delegate.scope
+        delegate, project = self.get_place(pk, body)
         require_permissions(self.principal, delegate, project)
-        connectors = Connector.objects.select_related("scope", "secret")
+        connector = self.get_connector(body["connector_id"])
         return plan_delegate_deployment(
-            actor=self.principal,
-            delegate=delegate,
-            project=project,
-            connector=self.get_visible("core_connector_view", connectors, pk=body["connector_id"]),
+            actor=self.principal, delegate=delegate, project=project, connector=connector
         )
 
 
@@ -129,6 +147,103 @@ class DelegateDeployments(DelegateDeploymentRoute):
         plan = self.build_plan(pk, body)
         if body.get("digest", plan.digest) != plan.digest:
             raise Conflict("The delegate was changed after this plan was made. Request the plan again.")
-        execution = deploy_delegate(actor=self.principal, plan=plan)
-        location = {"Location": f"/api/v1/executions/{execution.pk}"}
-        return Response(RunDocument(execution).data, status=201, headers=location)
+        return _respond_with_run(deploy_delegate(actor=self.principal, plan=plan))
+
+
+class DelegateRemovalInput(serializers.Serializer[Any]):
+    """Connector and project of a delegate's removal; by default those of its deployment."""
+
+    connector_id = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        help_text="AWS connector that deletes the parts; not through this delegate alone.",
+    )
+    org = serializers.CharField(required=False, max_length=int(NAME_CHARACTERS))
+    project = serializers.CharField(
+        required=False,
+        max_length=int(NAME_CHARACTERS),
+        help_text="Project that deployed the delegate; by default the delegate's own.",
+    )
+
+
+class DelegateRemovalStart(DelegateRemovalInput):
+    """Removal of a delegate, as its plan describes it."""
+
+    digest = serializers.CharField(
+        max_length=64,
+        help_text="Digest of the confirmed plan: nothing starts if the delegate was deployed since.",
+    )
+
+
+class DelegateRemovalPlanDocument(serializers.Serializer[Any]):
+    """Parts that a removal of a delegate deletes in AWS; the delegate stays in Slipway."""
+
+    digest = serializers.CharField()
+    project = serializers.CharField(source="project.path")
+    connector_id = serializers.IntegerField(source="connector.pk")
+    region = serializers.CharField(source="installation.plan.region")
+    cluster = serializers.CharField(source="installation.plan.cluster")
+    ecs_service = serializers.CharField(
+        source="installation.plan.service", help_text="It stays if somebody else has deployed it."
+    )
+    stack = serializers.CharField(source="installation.stack")
+    stack_parts = serializers.ListField(child=serializers.CharField(), source="installation.stack_parts")
+    family = serializers.CharField(
+        source="installation.plan.family", help_text="Task definition, whose revisions stay."
+    )
+    identifier = serializers.CharField(
+        source="installation.identifier", help_text="Pipeline in the project that runs the removal."
+    )
+    open_tasks = serializers.IntegerField(help_text="Unfinished tasks of the delegate.")
+    actions = serializers.ListField(
+        child=serializers.CharField(), help_text="IAM actions that the connector needs."
+    )
+
+
+REMOVAL_EXAMPLE = OpenApiExample(
+    "Confirmed removal",
+    {"digest": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"},
+    request_only=True,
+)
+
+
+class DelegateRemovalRoute(DelegateRoute):
+    """Base of the routes of a delegate's removal from AWS."""
+
+    def build_plan(self, pk: int, body: Mapping[str, Any]) -> DelegateRemovalPlan:
+        """Return the plan for a body. Raises the errors of `plan_delegate_removal`."""
+        delegate, project = self.get_place(pk, body)
+        require_removal_permissions(self.principal, delegate, project)
+        chosen = body.get("connector_id")
+        return plan_delegate_removal(
+            actor=self.principal,
+            delegate=delegate,
+            project=project,
+            connector=self.get_connector(chosen) if chosen else None,
+        )
+
+
+class PlanDelegateRemoval(DelegateRemovalRoute):
+    """Plan of a delegate's removal from AWS; nothing is deleted."""
+
+    @extend_schema(request=DelegateRemovalInput, responses=DelegateRemovalPlanDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        plan = self.build_plan(pk, self.get_validated_body(DelegateRemovalInput))
+        return Response(DelegateRemovalPlanDocument(plan).data)
+
+
+class DelegateRemovals(DelegateRemovalRoute):
+    """Removal of a delegate from AWS: its ECS service, and its stack."""
+
+    @extend_schema(request=DelegateRemovalStart, responses={201: RunDocument}, examples=[REMOVAL_EXAMPLE])
+    def post(self, request: Request, pk: int) -> Response:
+        body = self.get_validated_body(DelegateRemovalStart)
+        plan = self.build_plan(pk, body)
+        if body["digest"] != plan.digest:
+            raise Conflict("The delegate was deployed after this plan was made. Request the plan again.")
+        return _respond_with_run(remove_delegate(actor=self.principal, plan=plan))
+
+
+def _respond_with_run(execution: Execution) -> Response:
+    location = {"Location": f"/api/v1/executions/{execution.pk}"}
+    return Response(RunDocument(execution).data, status=201, headers=location)

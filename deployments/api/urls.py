@@ -21,6 +21,16 @@ urlpatterns = [
         delegate_installs.DelegateDeployments.as_view(),
         name="api-delegate-deployments",
     ),
+    path(
+        "delegates/<int:pk>/removal-plan",
+        delegate_installs.PlanDelegateRemoval.as_view(),
+        name="api-delegate-removal-plan",
+    ),
+    path(
+        "delegates/<int:pk>/removals",
+        delegate_installs.DelegateRemovals.as_view(),
+        name="api-delegate-removals",
+    ),
     path("iam-policies", previews.Policies.as_view(), name="api-iam-policies"),
     path("approvals", approvals.Approvals.as_view(), name="api-approvals"),
     path("approvals/<uuid:pk>", approvals.ApprovalDetail.as_view(), name="api-approval"),

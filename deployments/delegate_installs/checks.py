@@ -1,4 +1,4 @@
-"""Reasons for which Slipway cannot deploy a delegate."""
+"""Reasons for which Slipway cannot deploy a delegate, or remove one."""
 
 from collections.abc import Iterator
 
@@ -25,6 +25,13 @@ def list_deployment_problems(
     The field is `project`, `connector`, or empty for a reason in the delegate itself.
     """
     yield from (("", message) for message in _list_delegate_problems(delegate))
+    yield from list_place_problems(delegate, project, connector)
+
+
+def list_place_problems(
+    delegate: Delegate, project: Scope, connector: Connector
+) -> Iterator[tuple[str, str]]:
+    """Return field and sentence of each reason against project or connector of a delegate's run."""
     if project.kind != Scope.Kind.PROJECT or delegate.scope.path not in project.ancestor_paths():
         yield "project", f"Choose a project in {delegate.scope}."
     elif find_delegate(project, delegate.name) != delegate:
@@ -34,8 +41,8 @@ def list_deployment_problems(
     elif _would_serve_itself(delegate, connector) and not _has_other_delegate(delegate, project, connector):
         yield (
             "connector",
-            "Only the delegate itself can serve this connector now, and it must not replace its own tasks. "
-            "Connect another delegate that has the connector's selectors, or choose a connector that "
+            "Only the delegate itself can serve this connector now, and it must not replace or end its own "
+            "tasks. Connect another delegate that has the connector's selectors, or choose a connector that "
             "connects through Slipway.",
         )
 

@@ -1,7 +1,7 @@
 """Documents of a delegate's deployment: stack template, task and service definition, pipeline."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ INFRASTRUCTURE: Final = "cluster"
 TOKEN_PARAMETER: Final = "DelegateToken"  # noqa: S105 - the name of a parameter
 LOG_DAYS: Final = 30
 STACK_STEP: Final = "stack"
+_STAGE: Final = ("delegate", "Delegate")
 # New roles are not known everywhere in IAM at once.
 ROLE_PAUSE: Final = "15s"
 CONNECT_TIMEOUT: Final = "10m"
@@ -108,6 +109,11 @@ def _build_secrets_policy(plan: SpecPlan) -> Document:
     return {"Version": "2012-10-17", "Statement": [statement]}
 
 
+def build_stack_tags(name: str) -> list[Document]:
+    """Return the tags of the stack of a delegate, as the steps take them."""
+    return [{"name": "slipway:delegate", "value": name}]
+
+
 def build_deployed_task_definition(plan: SpecPlan) -> Document:
     """Return the task definition with the roles of the stack."""
     definition = build_task_definition(plan)
@@ -140,7 +146,7 @@ def build_pipeline(name: str, identifier: str, *, stack: str, template: Document
         "templateFile": {"type": "Inline", "spec": {"content": text}},
         "parameters": [{"name": TOKEN_PARAMETER, "type": "Secret", "value": secret}],
         "capabilities": ["CAPABILITY_IAM"],
-        "tags": [{"name": "slipway:delegate", "value": name}],
+        "tags": build_stack_tags(name),
     }
     is_new = f'{refer_to_stack("stackChange")} == "CREATE"'
     steps = [
@@ -155,6 +161,38 @@ def build_pipeline(name: str, identifier: str, *, stack: str, template: Document
         _build_step("undeploy", "Roll back the service", "EcsRollingRollback", {}),
         _build_step("unstack", "Roll back the stack", "RollbackStack", {}),
     ]
+    return _render_pipeline(name, identifier, _STAGE, steps, undo)
+
+
+def build_removal_pipeline(
+    name: str,
+    identifier: str,
+    *,
+    service: str,
+    stack: str,
+    deployments: Sequence[str],
+    stacks: Sequence[str],
+    stage: str,
+) -> str:
+    """Return the run that removes what the pipeline of a delegate created, as text.
+
+    Only a service with one of the deployments, and a stack with one of the ids, are deleted.
+    """
+    delete = {"service": service, "expected": list(deployments), "delegate": name}
+    unstack = {"stackName": stack, "onlyWithTags": build_stack_tags(name), "expected": list(stacks)}
+    steps = [
+        _build_step("delete_service", "Stop the tasks and delete the service", "EcsDeleteService", delete),
+        _build_step("delete_stack", "Delete roles, secret and log group", "DeleteStack", unstack),
+    ]
+    return _render_pipeline(name, identifier, (stage, "Remove"), steps)
+
+
+def _render_pipeline(
+    name: str, identifier: str, stage: tuple[str, str], steps: list[Document], undo: Sequence[Document] = ()
+) -> str:
+    execution = {"steps": [{"step": step} for step in steps]}
+    if undo:
+        execution["rollbackSteps"] = [{"step": step} for step in undo]
     spec = {
         "deploymentType": "ECS",
         "service": {"serviceRef": identifier},
@@ -162,13 +200,10 @@ def build_pipeline(name: str, identifier: str, *, stack: str, template: Document
             "environmentRef": identifier,
             "infrastructureDefinitions": [{"identifier": INFRASTRUCTURE}],
         },
-        "execution": {
-            "steps": [{"step": step} for step in steps],
-            "rollbackSteps": [{"step": step} for step in undo],
-        },
+        "execution": execution,
     }
-    stage = {"identifier": "delegate", "name": "Delegate", "type": "Deployment", "spec": spec}
-    pipeline = {"identifier": identifier, "name": f"Delegate {name}", "stages": [{"stage": stage}]}
+    document = {"identifier": stage[0], "name": stage[1], "type": "Deployment", "spec": spec}
+    pipeline = {"identifier": identifier, "name": f"Delegate {name}", "stages": [{"stage": document}]}
     return json.dumps({"pipeline": pipeline}, indent=2)
 
 

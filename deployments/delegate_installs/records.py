@@ -1,8 +1,10 @@
 """Records that the deployments of a delegate leave in projects, with what they made in AWS."""
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from catalog.models import Infrastructure
 from delegates.install.plan import SpecPlan
@@ -10,6 +12,13 @@ from delegates.installations import DelegateInstallation
 from delegates.models import Delegate
 from delegates.operations.installation import build_spec_request
 from deployments.delegate_installs.documents import build_deployed_plan, creates_task_role
+from deployments.models import Execution, StageExecution, StepExecution
+from rbac.models import Scope
+from steps.states import Status
+
+# The stage of a run that removes a delegate.
+REMOVAL_STAGE: Final = "remove"
+_MOST_RUNS = 20
 
 
 def build_identifier(delegate: Delegate) -> str:
@@ -28,16 +37,71 @@ def build_stack_name(delegate: Delegate) -> str:
 
 
 def list_installation_places(delegate: Delegate) -> QuerySet[Infrastructure]:
-    """Return the infrastructures where Slipway deployed a delegate, the newest first."""
-    path = delegate.scope.path
+    """Return the infrastructures where Slipway deployed a delegate and has not removed it, newest first."""
+    path, identifier = delegate.scope.path, build_identifier(delegate)
     below = Q(environment__scope__path=path) | Q(environment__scope__path__startswith=f"{path}/")
-    places = Infrastructure.objects.filter(below, environment__identifier=build_identifier(delegate))
-    return places.select_related("environment__scope", "connector__scope").order_by("-pk")
+    runs = Execution.objects.filter(
+        scope=OuterRef("environment__scope"), pipeline__identifier=identifier
+    ).order_by("-number")
+    removals = StageExecution.objects.filter(
+        execution=OuterRef("last_run"), identifier=REMOVAL_STAGE, execution__status=Status.SUCCESS
+    )
+    places = Infrastructure.objects.filter(below, environment__identifier=identifier)
+    left = places.alias(last_run=Subquery(runs.values("pk")[:1])).filter(~Exists(removals))
+    return left.select_related("environment__scope", "connector__scope").order_by("-pk")
 
 
 def list_delegate_installations(delegate: Delegate) -> list[DelegateInstallation]:
-    """Return where Slipway deployed a delegate, the newest first, by its infrastructures."""
+    """Return where Slipway deployed a delegate and has not removed it, the newest first."""
     return [_build_installation(delegate, place) for place in list_installation_places(delegate)]
+
+
+def find_last_run(delegate: Delegate, project: Scope | None = None) -> Execution | None:
+    """Return the newest deployment or removal of a delegate, by a project or by any."""
+    runs = Execution.objects.filter(pipeline__identifier=build_identifier(delegate))
+    chosen = runs if project is None else runs.filter(scope=project)
+    return chosen.select_related("pipeline", "scope").order_by("-created_at").first()
+
+
+def is_removal(run: Execution) -> bool:
+    """Return whether a run of a delegate's pipeline removes it."""
+    return run.stages.filter(identifier=REMOVAL_STAGE).exists()
+
+
+@dataclass(frozen=True)
+class DeployedParts:
+    """What the deployments of a delegate made: deployments or task definitions of ECS, and stacks, by id."""
+
+    deployments: tuple[str, ...]
+    stacks: tuple[str, ...]
+
+
+def list_deployed_parts(delegate: Delegate, project: Scope) -> DeployedParts:
+    """Return what the last deployments of a delegate made.
+
+    After a deployment that was rolled back, what runs again has a new id of ECS: then the task definitions of
+    the earlier deployments belong to them.
+    """
+    steps = StepExecution.objects.filter(
+        stage__execution__scope=project,
+        stage__execution__pipeline__identifier=build_identifier(delegate),
+        type__in=("CreateStack", "EcsRollingDeploy"),
+    )
+    rows = list(
+        steps.select_related("stage__execution").order_by("-stage__execution__number")[: 2 * _MOST_RUNS]
+    )
+    deployed = [step for step in rows if step.type == "EcsRollingDeploy"]
+    completed = [step for step in deployed if step.stage.execution.outcome == "COMPLETED"]
+    ids = _list_outputs(deployed, "deploymentId")
+    if deployed and deployed[0] not in completed:
+        ids += _list_outputs(completed, "taskDefinitionArn")
+    stacks = _list_outputs((step for step in rows if step.type == "CreateStack"), "stackId")
+    return DeployedParts(tuple(ids), tuple(stacks))
+
+
+def _list_outputs(steps: Iterable[StepExecution], name: str) -> list[str]:
+    """Return the distinct values of an output."""
+    return list(dict.fromkeys(str(value) for step in steps if (value := step.outputs.get(name))))
 
 
 def _build_installation(delegate: Delegate, place: Infrastructure) -> DelegateInstallation:

@@ -131,6 +131,11 @@ def set_upgrade_window(*, actor: User, delegate: Delegate, times: UpgradeTimes) 
 def remove_upgrade_window(*, actor: User, delegate: Delegate) -> None:
     """End the automatic upgrades of a delegate; one that runs goes on."""
     require(actor, INSTALL_PERMISSION, delegate)
+    delete_upgrade_window(actor=actor, delegate=delegate)
+
+
+def delete_upgrade_window(*, actor: User, delegate: Delegate) -> None:
+    """Delete the window of a delegate, if it has one; the caller has checked a permission."""
     with transaction.atomic():
         window = DelegateUpgradeWindow.objects.select_related("allowed_by").filter(delegate=delegate).first()
         if window is not None:

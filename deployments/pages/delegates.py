@@ -58,16 +58,15 @@ class DelegatePlaceForm(PageForm):
 
     def __init__(self, *args: Any, user: User, delegate: Delegate, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["project"].queryset = _list_projects(user, delegate)  # type: ignore[attr-defined]
+        self.fields["project"].queryset = self.list_projects(user, delegate)  # type: ignore[attr-defined]
         self.fields["connector"].queryset = list_near_connectors(user, delegate.scope)  # type: ignore[attr-defined]
 
-
-def _list_projects(user: User, delegate: Delegate) -> QuerySet[Scope]:
-    """Return the projects at or below the delegate's scope in which the user may deploy it."""
-    path = delegate.scope.path
-    rows = Scope.objects.filter(Q(path=path) | Q(path__startswith=f"{path}/"), kind=Scope.Kind.PROJECT)
-    permitted = (list_permitted_scopes(user, permission).values("pk") for permission in PROJECT_PERMISSIONS)
-    return reduce(lambda left, right: left.filter(pk__in=right), permitted, rows).order_by("path")
+    def list_projects(self, user: User, delegate: Delegate) -> QuerySet[Scope]:
+        """Return the projects at or below the delegate's scope in which the user may deploy it."""
+        path = delegate.scope.path
+        rows = Scope.objects.filter(Q(path=path) | Q(path__startswith=f"{path}/"), kind=Scope.Kind.PROJECT)
+        scopes = (list_permitted_scopes(user, permission).values("pk") for permission in PROJECT_PERMISSIONS)
+        return reduce(lambda left, right: left.filter(pk__in=right), scopes, rows).order_by("path")
 
 
 @require_sign_in

@@ -165,6 +165,10 @@ class DeleteStackSpec:
             is_rare=True,
         ),
     )
+    expected: list[str] = field(
+        default_factory=list,
+        metadata=describe_field("ARNs of stacks; another one with this name stays.", is_rare=True),
+    )
     provisionerIdentifier: str = field(
         default="",
         metadata=describe_field(
@@ -180,6 +184,8 @@ class DeleteStackSpec:
     def _list_problems(self) -> Iterator[str]:
         yield from _list_stack_problems(self.stackName, self.region, self.roleArn)
         yield from _list_entry_problems(self.onlyWithTags, "tag", int(STACK_TAGS), ("name", "value"))
+        if not all(isinstance(entry, str) for entry in self.expected):
+            yield "expected is a list of texts"
 
 
 @dataclass(frozen=True)
@@ -303,6 +309,7 @@ def delete_stack(spec: DeleteStackSpec) -> Plan:
             spec.stackName,
             spec.roleArn,
             [[str(entry["name"]), _format_value(entry.get("value", ""))] for entry in spec.onlyWithTags],
+            list(spec.expected),
         ),
     )
 

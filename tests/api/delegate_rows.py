@@ -13,6 +13,12 @@ def build_deployment_ask() -> Ask:
     return Ask("post", need, body=lambda world: {"connector_id": world.connector.pk})
 
 
+def build_removal_ask(**body: str) -> Ask:
+    """A delegate of the world was not deployed, so that all who may remove it learn the reason."""
+    need = Needs("core_delegate_delete", 400, also=("core_pipeline_execute",))
+    return Ask("post", need, body=lambda world: body)
+
+
 DELEGATES: dict[str, Row] = {
     "api-diagnose-delegate": Row((Ask("post", Needs("core_delegate_edit", 202)),), use_key_of("delegate")),
     "api-check-delegate": Row(
@@ -66,6 +72,8 @@ DELEGATES: dict[str, Row] = {
     ),
     "api-delegate-deployment-plan": Row((build_deployment_ask(),), use_key_of("delegate")),
     "api-delegate-deployments": Row((build_deployment_ask(),), use_key_of("delegate")),
+    "api-delegate-removal-plan": Row((build_removal_ask(),), use_key_of("delegate")),
+    "api-delegate-removals": Row((build_removal_ask(digest="0" * 64),), use_key_of("delegate")),
     "api-delegate-delays": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "api-delegate-logs": Row(
         (get(Needs("core_delegate_view")), get(Needs("core_delegate_view"), "?after=1")),

@@ -314,6 +314,14 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         use_key_of("delegate"),
     ),
+    "remove-delegate": Row(
+        (
+            get(Needs("core_delegate_delete")),
+            # Nothing was deployed.
+            Ask("post", Needs("core_delegate_delete", 400), body=lambda world: {}, is_form=True),
+        ),
+        use_key_of("delegate"),
+    ),
     "deploy-image": Row(
         (
             get(Needs("core_service_view")),

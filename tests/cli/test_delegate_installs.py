@@ -1,15 +1,16 @@
-"""`slipway delegates deploy` and `upgrade` start what they have shown."""
+"""`slipway delegates deploy`, `upgrade` and `remove` start what they have shown."""
 
 import json
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from connectors.models import Connector
 from delegates.install.wizard import WizardAnswers
 from delegates.models import Delegate
 from delegates.operations.installation import create_delegate
-from deployments.models import Execution
+from deployments.models import Execution, StepExecution
 from rbac.models import Scope
 from tests.fixtures.command_line import CommandLine, sign_in
 from tests.fixtures.delegates import make_token
@@ -27,7 +28,7 @@ ANSWERS = WizardAnswers(
 )
 
 
-def test_a_delegate_is_deployed_after_its_plan_and_upgraded(
+def test_a_delegate_is_deployed_after_its_plan_upgraded_and_removed(
     tmp_path: Path, deployer_line: CommandLine
 ) -> None:
     connector = Connector.objects.get(identifier="sandbox_aws")
@@ -53,3 +54,12 @@ def test_a_delegate_is_deployed_after_its_plan_and_upgraded(
     assert (empty.returncode, upgraded.returncode) == (2, 0), upgraded.stderr
     assert Delegate.objects.get(name="west").spec["image"] == "registry.example.com/d:2"
     assert Execution.objects.count() == 2
+
+    Execution.objects.update(status="SUCCESS", outcome="COMPLETED", ended_at=timezone.now())
+    StepExecution.objects.filter(type="EcsRollingDeploy").update(outputs={"deploymentId": "ecs-svc/1"})
+    shown = line.run("delegates", "remove", "west")
+    assert "west-service, unless somebody else has deployed it" in shown.stdout, shown.stderr
+    assert (shown.returncode, Execution.objects.count()) == (2, 2)
+    removed = line.run("delegates", "remove", "west", "--yes", "--json")
+    assert json.loads(removed.stdout)["id"] == str(Execution.objects.latest("created_at").pk), removed.stderr
+    assert Execution.objects.count() == 3

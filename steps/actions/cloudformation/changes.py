@@ -326,12 +326,14 @@ _STACK_TO_DELETE_KEY = "stack to delete"
 class DeleteStack(Action):
     """Delete the stack and wait until it is gone; a missing stack is a success. It has no undo.
 
-    A stack without one of the `tags`, each as a name and a value, stays.
+    A stack without one of the `tags`, each as a name and a value, stays; so does one whose id is not
+    expected, if ids are.
     """
 
     stack: str
     role: str = ""
     tags: list[list[str]] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -340,9 +342,7 @@ class DeleteStack(Action):
     def parameters(self) -> dict[str, Any]:
         """Return the parameters; workers of the release before know none but these."""
         parameters = super().parameters()
-        if not self.tags:
-            del parameters["tags"]
-        return parameters
+        return {name: value for name, value in parameters.items() if value or name in ("stack", "role")}
 
     def start(self, context: StepContext) -> None:
         live = context.cloudformation.describe(self.stack)
@@ -350,16 +350,25 @@ class DeleteStack(Action):
         if live is None:
             context.log(f"There is no stack {self.stack}: nothing to delete", "success")
             return
-        for name, value in self.tags:
-            if live.tags.get(name) != value:
-                raise ActionFailed(
-                    "STACK_NOT_EXPECTED",
-                    f"Stack {self.stack} does not have the tag {name}={value}: it is another one, and stays. "
-                    "Check it, and delete it in AWS if it is not needed.",
-                )
+        self._refuse_other_stack(live)
         context.set_outputs(stackId=live.id)
         message = f"Deleting stack {self.stack}, which is {live.status}"
         start_deletion(context, live, _STACK_TO_DELETE_KEY, role=self.role, message=message)
+
+    def _refuse_other_stack(self, live: Stack) -> None:
+        reasons = [
+            f"does not have the tag {name}={value}"
+            for name, value in self.tags
+            if live.tags.get(name) != value
+        ]
+        if self.expected and live.id not in self.expected:
+            reasons.append(f"is {live.id}, which is not the expected one")
+        if reasons:
+            raise ActionFailed(
+                "STACK_NOT_EXPECTED",
+                f"Stack {self.stack} {reasons[0]}: it stays. Check it, and delete it in AWS if it is not "
+                "needed.",
+            )
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_stack_write(context, context.cloudformation, call)

@@ -233,7 +233,7 @@ def test_a_connector_that_only_the_delegate_itself_can_serve_is_refused(
     connector.save()
     assert plan_for(admin, delegate, project, connector)
     make_instance(delegate, heartbeat_at=timezone.now() - timedelta(seconds=1))
-    with pytest.raises(BadInput, match="must not replace its own tasks"):
+    with pytest.raises(BadInput, match="must not replace or end its own tasks"):
         plan_for(admin, delegate, project, connector)
     other = make_delegate(project, "us", tags=["eu"])
     with pytest.raises(BadInput, match="Connect another delegate"):

@@ -114,15 +114,16 @@ def test_a_stack_that_a_later_step_deleted_is_not_blamed_on_others(write: Write,
     assert _checks(execution) == [("Stack shop", False)]
 
 
-def test_a_stack_without_the_expected_tag_stays(write: Write, drive: Drive) -> None:
+def test_another_stack_than_the_expected_one_stays(write: Write, drive: Drive) -> None:
     write(_text(create_step(more="tags: [{name: owner, value: web}]"))).run()
-    for owner, status, left in (("api", "FAILED", "CREATE_COMPLETE"), ("web", "SUCCESS", "DELETE_COMPLETE")):
-        tag = f"onlyWithTags: [{{name: owner, value: {owner}}}]"
-        step = f"- step: {{identifier: gone, type: DeleteStack, spec: {{stackName: shop, {tag}}}}}\n"
+    own, other = stack(drive)["StackId"], "arn:aws:cloudformation:us-east-1:123456789012:stack/shop/other"
+    for owner, id_, fault in (("api", own, "owner=api"), ("web", other, own), ("web", own, "")):
+        checks = f"onlyWithTags: [{{name: owner, value: {owner}}}], expected: ['{id_}']"
+        step = f"- step: {{identifier: gone, type: DeleteStack, spec: {{stackName: shop, {checks}}}}}\n"
         execution = write(pipeline_text(stage_text(step))).run()
-        assert execution.status == status, execution.failure
-        assert stack(drive)["StackStatus"] == left
-        assert execution.failure is None or "owner=api" in execution.failure["message"]
+        assert (execution.status == "SUCCESS") is not bool(fault), execution.failure
+        assert stack(drive)["StackStatus"] == ("CREATE_COMPLETE" if fault else "DELETE_COMPLETE")
+        assert fault in (execution.failure or {"message": ""})["message"]
 
 
 def test_an_abort_while_a_stack_is_created_deletes_it(write: Write, drive: Drive) -> None:

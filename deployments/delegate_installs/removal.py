@@ -1,0 +1,171 @@
+"""Operations that remove a deployed delegate from AWS: plan, and run of its pipeline's removal."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import transaction
+
+from catalog.models import Infrastructure
+from catalog.operations.infrastructures import InfrastructureSpec, update_infrastructure
+from connectors.models import Connector
+from connectors.required_access import get_connector_requirements, require_access
+from delegates.installations import DelegateInstallation
+from delegates.models import Delegate
+from delegates.operations.delegates import count_open_tasks
+from deployments.delegate_installs.checks import list_place_problems
+from deployments.delegate_installs.documents import INFRASTRUCTURE, build_removal_pipeline
+from deployments.delegate_installs.records import (
+    REMOVAL_STAGE,
+    DeployedParts,
+    find_last_run,
+    list_delegate_installations,
+    list_deployed_parts,
+)
+from deployments.delegate_installs.upgrade_windows import delete_upgrade_window
+from deployments.execution.operations import run_pipeline
+from deployments.models import Execution
+from pipelines.models import Pipeline
+from rbac.models import Scope, User
+from rbac.policy import Forbidden, can, require
+from web.http.problems import BadInput, Conflict
+
+REMOVE_PERMISSION: Final = "core_delegate_delete"
+# Needed in the project that deployed it.
+RUN_PERMISSION: Final = "core_pipeline_execute"
+REMOVING_ACTIONS: Final = (
+    "cloudformation:DeleteStack",
+    "cloudformation:DescribeStackEvents",
+    "cloudformation:DescribeStacks",
+    "ecs:DeleteService",
+    "ecs:DescribeServices",
+    "ecs:UpdateService",
+    "iam:DeleteRole",
+    "iam:DeleteRolePolicy",
+    "iam:DetachRolePolicy",
+    "iam:GetRole",
+    "logs:DeleteLogGroup",
+    "logs:DescribeLogGroups",
+    "secretsmanager:DeleteSecret",
+    "secretsmanager:DescribeSecret",
+)
+
+
+@dataclass(frozen=True)
+class DelegateRemovalPlan:
+    """What a removal deletes in AWS; `open_tasks` counts the unfinished tasks of the delegate."""
+
+    delegate: Delegate
+    installation: DelegateInstallation
+    connector: Connector
+    parts: DeployedParts
+    open_tasks: int
+
+    @property
+    def project(self) -> Scope:
+        return self.installation.project
+
+    @property
+    def document(self) -> str:
+        """Return the run as the text of a pipeline."""
+        return build_removal_pipeline(
+            self.delegate.name,
+            self.installation.identifier,
+            service=self.installation.plan.service,
+            stack=self.installation.stack,
+            deployments=self.parts.deployments,
+            stacks=self.parts.stacks,
+            stage=REMOVAL_STAGE,
+        )
+
+    @property
+    def digest(self) -> str:
+        """Return a hash of all that a person confirms."""
+        spec = self.installation.plan
+        parts = [self.document, spec.region, spec.cluster, self.connector.pk, self.project.pk]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """Return the IAM actions that the connector needs, by name."""
+        return REMOVING_ACTIONS
+
+
+def require_removal_permissions(actor: User, delegate: Delegate, project: Scope) -> None:
+    """Check the permissions to remove a delegate by a project, whatever the connector. Raises `Forbidden`."""
+    require(actor, REMOVE_PERMISSION, delegate)
+    if not can(actor, RUN_PERMISSION, project):
+        raise Forbidden(RUN_PERMISSION)
+
+
+def plan_delegate_removal(
+    *, actor: User, delegate: Delegate, project: Scope, connector: Connector | None = None
+) -> DelegateRemovalPlan:
+    """Return what a removal would delete. Only reads Slipway's own records.
+
+    Without a connector it is the one of the last deployment. Raises `BadInput` with the reason why Slipway
+    cannot remove it, `Conflict` during a run, and the errors of missing permissions.
+    """
+    require_removal_permissions(actor, delegate, project)
+    installations = (found for found in list_delegate_installations(delegate) if found.project == project)
+    installation = next(installations, None)
+    if installation is None:
+        message = f"Slipway has not deployed {delegate} with {project}, or has removed it."
+        raise BadInput(message, errors=[{"path": "project", "message": message}])
+    chosen = connector or installation.connector
+    require_access(actor, get_connector_requirements(chosen, path="connector"))
+    parts = list_deployed_parts(delegate, project)
+    for path, message in _list_problems(delegate, project, chosen, parts):
+        raise BadInput(message, errors=[{"path": path, "message": message}])
+    last_run = find_last_run(delegate, project)
+    if last_run is not None and not last_run.is_over:
+        raise Conflict(f"{last_run} is still running. Wait for its end, or abort it.")
+    return DelegateRemovalPlan(delegate, installation, chosen, parts, count_open_tasks(delegate))
+
+
+def _list_problems(
+    delegate: Delegate, project: Scope, connector: Connector, parts: DeployedParts
+) -> Iterator[tuple[str, str]]:
+    yield from list_place_problems(delegate, project, connector)
+    if not parts.deployments:
+        yield (
+            "",
+            "No deployment of this delegate reached its ECS service, so Slipway does not know which one is "
+            "its own. Use the commands on the page that deletes the delegate.",
+        )
+
+
+def remove_delegate(*, actor: User, plan: DelegateRemovalPlan) -> Execution:
+    """Run the removal of a plan. The delegate stays in Slipway, with its pipeline and history.
+
+    Raises the errors of `plan_delegate_removal`, and those of the run.
+    """
+    delegate, project = plan.delegate, plan.project
+    plan_delegate_removal(actor=actor, delegate=delegate, project=project, connector=plan.connector)
+    pipeline = Pipeline.objects.filter(scope=project, identifier=plan.installation.identifier).first()
+    if pipeline is None:
+        raise Conflict(
+            "The pipeline that deployed this delegate was deleted. Deploy the delegate again first."
+        )
+    with transaction.atomic():
+        _use_connector(actor, plan)
+        # An automatic upgrade would deploy it again.
+        delete_upgrade_window(actor=actor, delegate=delegate)
+        return run_pipeline(
+            actor=actor, pipeline=pipeline, yaml=plan.document, cause=f"Removal of the delegate {delegate}"
+        )
+
+
+def _use_connector(actor: User, plan: DelegateRemovalPlan) -> None:
+    """Let the infrastructure of the delegate use another connector, if another one is chosen."""
+    if plan.connector == plan.installation.connector:
+        return
+    place = Infrastructure.objects.select_related("environment__scope").get(
+        environment__scope=plan.project,
+        environment__identifier=plan.installation.identifier,
+        identifier=INFRASTRUCTURE,
+    )
+    spec = InfrastructureSpec(place.name, plan.connector, place.region, place.cluster)
+    update_infrastructure(actor=actor, infrastructure=place, spec=spec)

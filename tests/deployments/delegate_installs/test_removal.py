@@ -1,0 +1,223 @@
+"""The removal of a deployed delegate: its plan, who may start it, and what it takes for its own."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from connectors.models import Connector, Secret
+from delegates.install.wizard import WizardAnswers
+from delegates.installations import list_installations
+from delegates.models import Delegate
+from delegates.operations.installation import create_delegate
+from deployments.delegate_installs.operations import deploy_delegate, plan_delegate_deployment
+from deployments.delegate_installs.records import list_deployed_parts
+from deployments.delegate_installs.removal import (
+    DelegateRemovalPlan,
+    plan_delegate_removal,
+    remove_delegate,
+)
+from deployments.delegate_installs.upgrade_windows import UpgradeTimes, set_upgrade_window
+from deployments.models import DelegateUpgradeWindow, Execution, StageExecution, StepExecution
+from rbac.models import Scope, User
+from rbac.policy import Forbidden
+from tests.fixtures.delegates import make_delegate, make_instance, make_token
+from tests.fixtures.people import make_person
+from tests.secret_watch.marker import planted
+from web.http.problems import BadInput, Conflict
+
+pytestmark = pytest.mark.django_db
+ANSWERS = WizardAnswers(
+    region="us-east-1",
+    aws_account_id="123456789012",
+    cluster="main",
+    image="registry.example.com/slipway-delegate:1.2.3",
+    subnets=("subnet-1", "subnet-2"),
+    security_groups=("sg-1",),
+    secret_kind="CREATE",
+)
+STACK = "arn:aws:cloudformation:us-east-1:123456789012:stack/slipway-delegate-eu/1"
+DEFINITION = "arn:aws:ecs:us-east-1:123456789012:task-definition/eu:"
+
+
+def make_connector(scope: Scope, identifier: str) -> Connector:
+    spec = {"credentials": "AccessKey", "access_key_id": "AKIA0123456789ABCDEF"}
+    key = Secret.objects.create(scope=scope, identifier=identifier, name="Key", value=planted("key"))
+    return Connector.objects.create(
+        scope=scope, identifier=identifier, name=identifier, spec=spec, secret=key
+    )
+
+
+@pytest.fixture
+def connector(project: Scope) -> Connector:
+    return make_connector(project, "aws")
+
+
+@pytest.fixture
+def delegate(admin: User, project: Scope) -> Delegate:
+    token = make_token(project, "eu", f"slp_dlt_0123{planted('token')}")
+    return create_delegate(actor=admin, scope=project, name="eu", answers=ANSWERS, token=token)
+
+
+def deploy(admin: User, delegate: Delegate, connector: Connector, outcome: str = "COMPLETED") -> Execution:
+    """Deploy the delegate, and write down the end as the engine would."""
+    project = delegate.scope
+    plan = plan_delegate_deployment(actor=admin, delegate=delegate, project=project, connector=connector)
+    run = deploy_delegate(actor=admin, plan=plan)
+    steps = StepExecution.objects.filter(stage__execution=run)
+    deployed = {"deploymentId": f"ecs-svc/{run.number}", "taskDefinitionArn": f"{DEFINITION}{run.number}"}
+    steps.filter(type="EcsRollingDeploy").update(outputs=deployed)
+    steps.filter(type="CreateStack").update(outputs={"stackId": STACK})
+    return end(run, outcome)
+
+
+def end(run: Execution, outcome: str = "COMPLETED") -> Execution:
+    status = "SUCCESS" if outcome == "COMPLETED" else "FAILED"
+    Execution.objects.filter(pk=run.pk).update(status=status, outcome=outcome, ended_at=timezone.now())
+    run.refresh_from_db()
+    return run
+
+
+def plan_for(admin: User, delegate: Delegate, **choices: Any) -> DelegateRemovalPlan:
+    return plan_delegate_removal(actor=admin, delegate=delegate, project=delegate.scope, **choices)
+
+
+@pytest.fixture
+def deployed(admin: User, delegate: Delegate, connector: Connector) -> Delegate:
+    deploy(admin, delegate, connector)
+    return delegate
+
+
+def test_the_run_deletes_only_what_the_deployments_made(admin: User, deployed: Delegate) -> None:
+    plan = plan_for(admin, deployed)
+    (stage,) = json.loads(plan.document)["pipeline"]["stages"]
+    first, second = (step["step"] for step in stage["stage"]["spec"]["execution"]["steps"])
+    assert (first["type"], second["type"]) == ("EcsDeleteService", "DeleteStack")
+    assert first["spec"] == {"service": "eu-service", "expected": ["ecs-svc/1"], "delegate": "eu"}
+    assert second["spec"] == {
+        "stackName": "slipway-delegate-eu",
+        "onlyWithTags": [{"name": "slipway:delegate", "value": "eu"}],
+        "expected": [STACK],
+    }
+
+
+def test_what_runs_after_a_rollback_is_known_by_its_task_definition(
+    admin: User, deployed: Delegate, connector: Connector
+) -> None:
+    deploy(admin, deployed, connector, "ROLLED_BACK")
+    parts = list_deployed_parts(deployed, deployed.scope)
+    assert parts.deployments == ("ecs-svc/2", "ecs-svc/1", f"{DEFINITION}1")
+    deploy(admin, deployed, connector)
+    assert list_deployed_parts(deployed, deployed.scope).deployments == (
+        "ecs-svc/3",
+        "ecs-svc/2",
+        "ecs-svc/1",
+    )
+
+
+def test_a_removed_delegate_is_no_longer_installed_until_it_is_deployed_again(
+    admin: User, deployed: Delegate, connector: Connector
+) -> None:
+    run = remove_delegate(actor=admin, plan=plan_for(admin, deployed))
+    assert StageExecution.objects.get(execution=run).excluded_delegate == deployed
+    assert len(list_installations(deployed)) == 1
+    with pytest.raises(Conflict, match="still running"):
+        plan_for(admin, deployed)
+    end(run, "FAILED")
+    run = end(remove_delegate(actor=admin, plan=plan_for(admin, deployed)))
+    assert list_installations(deployed) == []
+    with pytest.raises(BadInput, match="has removed it"):
+        plan_for(admin, deployed)
+    deploy(admin, deployed, connector)
+    assert len(list_installations(deployed)) == 1
+
+
+def test_a_removed_delegate_is_not_upgraded_in_its_window(admin: User, deployed: Delegate) -> None:
+    set_upgrade_window(actor=admin, delegate=deployed, times=UpgradeTimes((0,), "02:00", 60, "UTC"))
+    remove_delegate(actor=admin, plan=plan_for(admin, deployed))
+    assert not DelegateUpgradeWindow.objects.exists()
+
+
+def test_a_delegate_that_never_reached_ecs_is_left_to_the_commands(
+    admin: User, delegate: Delegate, connector: Connector
+) -> None:
+    with pytest.raises(BadInput, match="has not deployed eu"):
+        plan_for(admin, delegate)
+    deploy(admin, delegate, connector, "ROLLED_BACK")
+    StepExecution.objects.update(outputs={})
+    with pytest.raises(BadInput, match="does not know which one is its own"):
+        plan_for(admin, delegate)
+
+
+def test_a_connector_that_only_the_delegate_serves_cannot_remove_it_but_another_one_can(
+    admin: User, deployed: Delegate, connector: Connector
+) -> None:
+    connector.spec = {"connect_through": "Delegate", "credentials": "Delegate", "delegate_selectors": ["EU"]}
+    connector.save()
+    make_instance(deployed)
+    with pytest.raises(BadInput, match="must not replace or end its own tasks"):
+        plan_for(admin, deployed)
+    other = make_connector(deployed.scope, "other")
+    run = remove_delegate(actor=admin, plan=plan_for(admin, deployed, connector=other))
+    assert StageExecution.objects.get(execution=run).connector == other
+    end(run, "FAILED")
+    connector.refresh_from_db()
+    make_instance(make_delegate(deployed.scope, "us", tags=["eu"]), "host-2/10.0.0.2")
+    assert plan_for(admin, deployed, connector=connector).connector == connector
+
+
+def test_removal_needs_the_permissions_to_delete_delegates_and_to_run_pipelines(
+    deployed: Delegate, project: Scope
+) -> None:
+    with pytest.raises(Forbidden):
+        plan_for(make_person("manager", "delegate_manager", project), deployed)
+    with pytest.raises(Forbidden):
+        plan_for(make_person("runner", "pipeline_executor", project), deployed)
+
+
+def test_the_page_removes_only_what_it_showed_and_offers_to_delete_the_delegate(
+    admin: User, deployed: Delegate, connector: Connector
+) -> None:
+    browser = Client()
+    browser.force_login(admin)
+    url = f"/delegates/{deployed.pk}/remove/"
+    assert url in browser.get(f"/delegates/{deployed.pk}/delete/").content.decode()
+    page = browser.get(url)
+    assert "Revisions of the task definition" in page.content.decode()
+    choices = {"project": deployed.scope.pk, "connector": connector.pk}
+    assert browser.post(url, choices | {"digest": "other"}).status_code == 400
+    started = browser.post(url, choices | {"digest": page.context["digest"]})
+    assert started.headers["Location"] == url
+    assert "The removal is running" in browser.get(url).content.decode()
+    run = Execution.objects.latest("created_at")
+    end(run)
+    text = browser.get(url).content.decode()
+    assert "Removed from AWS" in text
+    assert f"/delegates/{deployed.pk}/delete/" in text
+    assert "What stays in AWS" not in browser.get(f"/delegates/{deployed.pk}/delete/").content.decode()
+
+
+def test_a_program_removes_what_its_plan_named(
+    admin: User, call: Callable[[User], APIClient], deployed: Delegate, connector: Connector
+) -> None:
+    client, base = call(admin), f"/api/v1/delegates/{deployed.pk}"
+    plan = client.post(f"{base}/removal-plan", {}, format="json").json()
+    assert (plan["stack"], plan["ecs_service"], plan["connector_id"]) == (
+        "slipway-delegate-eu",
+        "eu-service",
+        connector.pk,
+    )
+    assert "ecs:DeleteService" in plan["actions"]
+    runs = Execution.objects.count()
+    stale = client.post(f"{base}/removals", {"digest": "0" * 64}, format="json")
+    assert (stale.status_code, Execution.objects.count()) == (409, runs)
+    body = {"digest": plan["digest"], "connector_id": connector.pk}
+    answers = [
+        client.post(f"{base}/removals", body, format="json", HTTP_IDEMPOTENCY_KEY="job-1") for _ in range(2)
+    ]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert Execution.objects.count() == runs + 1
