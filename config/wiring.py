@@ -38,10 +38,11 @@ def _register_usages() -> None:
     from catalog.usages import register_service_check, register_usage_finder
     from connectors.operations.secrets import register_secret_listener
     from connectors.usages import register_connector_records
-    from delegates.installations import register_installation_finder
+    from delegates.installations import register_installation_finder, register_upgrade_reader
     from delegates.operations.configuration_secrets import run_scripts_again
     from deployments.approvals.plan import register_remaining_preview
     from deployments.delegate_installs.records import list_delegate_installations
+    from deployments.delegate_installs.upgrade_queries import read_upgrade_summary
     from deployments.execution.queries import count_connector_executions, count_open_executions
     from deployments.execution.triggered_runs import TriggeredRunStarter
     from deployments.preview.remaining_steps import preview_remaining_steps
@@ -54,6 +55,7 @@ def _register_usages() -> None:
     from web.managed_resources import register_change_proposer, register_management_finder
 
     register_installation_finder(list_delegate_installations)
+    register_upgrade_reader(read_upgrade_summary)
     register_secret_listener(run_scripts_again)
     register_usage_finder(find_pipelines_using)
     register_service_check(require_deployable_service)

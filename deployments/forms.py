@@ -25,7 +25,7 @@ _MOMENT = {"type": "datetime-local", "class": "input"}
 
 
 @cache
-def _list_time_zones() -> list[tuple[str, str]]:
+def list_time_zones() -> list[tuple[str, str]]:
     """Return the names of this machine's time zones, cached."""
     return [(name, name) for name in sorted(available_timezones())]
 
@@ -85,7 +85,7 @@ class FreezeForm(ResourceForm):
         super().__init__(*args, **kwargs)
         zone = self.fields["time_zone"]
         if isinstance(zone, forms.ChoiceField):
-            zone.choices = _list_time_zones()
+            zone.choices = list_time_zones()
 
     def spec(self) -> FreezeSpec:
         """Return the spec from the input."""

@@ -6,6 +6,7 @@ from deployments.pages import (
     approvals,
     attempts,
     delegate_removals,
+    delegate_upgrades,
     delegates,
     executions,
     freezes,
@@ -49,6 +50,7 @@ urlpatterns = [
     path("iam-policies/<slug:identifier>.json", runs.download_policy, name="iam-policy"),
     path("delegates/<int:pk>/deploy/", delegates.deploy_delegate_now, name="deploy-delegate"),
     path("delegates/<int:pk>/remove/", delegate_removals.remove_delegate_now, name="remove-delegate"),
+    path("delegates/<int:pk>/upgrades/", delegate_upgrades.change_upgrade_window, name="delegate-upgrades"),
     path("services/<int:pk>/", services.service, name="service"),
     path("services/<int:pk>/deploy/", runs.deploy_image, name="deploy-image"),
 ]

@@ -19,7 +19,7 @@ from delegates.connectivity import LATE_AFTER, Connectivity
 from delegates.forms.delegates import DelegateForm
 from delegates.forms.installation import describe_answers
 from delegates.install.commands import list_removal_commands
-from delegates.installations import list_installations
+from delegates.installations import get_upgrade_summary, list_installations
 from delegates.live import DELEGATE_LIST_TOPIC
 from delegates.models import Delegate, DelegateInstance
 from delegates.operations import delegates as operations
@@ -182,6 +182,7 @@ def show_delegate(request: PageRequest, pk: int) -> HttpResponse:
         "tabs": TABS,
         "tab": tab.name,
         "part": f"delegates/parts/_{tab.name}.html",
+        "upgrades": get_upgrade_summary(delegate),
         **_build_delays(request, delegate, now),
     }
     return render(request, "delegates/delegate.html", content | tab.content(request, delegate, now))

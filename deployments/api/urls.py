@@ -2,7 +2,17 @@
 
 from django.urls import path
 
-from deployments.api import approvals, attempts, delegate_installs, executions, freezes, logs, previews, runs
+from deployments.api import (
+    approvals,
+    attempts,
+    delegate_installs,
+    delegate_upgrades,
+    executions,
+    freezes,
+    logs,
+    previews,
+    runs,
+)
 
 urlpatterns = [
     path(
@@ -30,6 +40,11 @@ urlpatterns = [
         "delegates/<int:pk>/removals",
         delegate_installs.DelegateRemovals.as_view(),
         name="api-delegate-removals",
+    ),
+    path(
+        "delegates/<int:pk>/upgrade-window",
+        delegate_upgrades.DelegateUpgradeWindowRoute.as_view(),
+        name="api-delegate-upgrade-window",
     ),
     path("iam-policies", previews.Policies.as_view(), name="api-iam-policies"),
     path("approvals", approvals.Approvals.as_view(), name="api-approvals"),

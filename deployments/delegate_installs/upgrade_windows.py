@@ -54,8 +54,8 @@ class UpgradeTimes:
 
     def __str__(self) -> str:
         names = [WEEKDAYS[day] for day in self.days]
-        days = "every day" if len(names) == len(WEEKDAYS) else ", ".join(names)
-        return f"{days} from {self.begins} for {self.duration_minutes} minutes ({self.time_zone})"
+        days = "every day" if len(names) == len(WEEKDAYS) else f"on {', '.join(names)}"
+        return f"{days} from {self.begins} for {describe_length(self.duration_minutes)} ({self.time_zone})"
 
     def get_open_period(self, moment: datetime) -> FreezePeriod | None:
         """Return the period that is open at a moment, or None."""
@@ -75,6 +75,12 @@ class UpgradeTimes:
             _DayTimes(self.time_zone, f"{begin:{LOCAL_TIME_FORMAT}}", f"{begin + length:{LOCAL_TIME_FORMAT}}")
             for begin in begins
         ]
+
+
+def describe_length(minutes: int) -> str:
+    """Return a length in words, in hours if it has no other minutes."""
+    hours, rest = divmod(minutes, 60)
+    return f"{minutes} minutes" if rest else f"{hours} hour{'' if hours == 1 else 's'}"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from tests.api.extra_objects import delegate_task
 from tests.api.requests import Ask, Row, add_scope, allow_get, configuration, get, use_key_of
 from tests.api.required_access import Lists, Needs, SignedIn
 
+UPGRADE_WINDOW = {"days": ["Saturday"], "begins": "02:00", "duration_minutes": 120}
+
 
 def build_deployment_ask() -> Ask:
     """A delegate of the world has no answers for ECS, so that all who may deploy it learn the reason."""
@@ -74,6 +76,15 @@ DELEGATES: dict[str, Row] = {
     "api-delegate-deployments": Row((build_deployment_ask(),), use_key_of("delegate")),
     "api-delegate-removal-plan": Row((build_removal_ask(),), use_key_of("delegate")),
     "api-delegate-removals": Row((build_removal_ask(digest="0" * 64),), use_key_of("delegate")),
+    "api-delegate-upgrade-window": Row(
+        (
+            get(Needs("core_delegate_view")),
+            # Slipway did not deploy the delegate of the world.
+            Ask("put", Needs("core_delegate_edit", 409), body=lambda world: UPGRADE_WINDOW),
+            Ask("delete", Needs("core_delegate_edit", 204)),
+        ),
+        use_key_of("delegate"),
+    ),
     "api-delegate-delays": allow_get(Needs("core_delegate_view"), use_key_of("delegate")),
     "api-delegate-logs": Row(
         (get(Needs("core_delegate_view")), get(Needs("core_delegate_view"), "?after=1")),

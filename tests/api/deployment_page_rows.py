@@ -322,6 +322,14 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         use_key_of("delegate"),
     ),
+    "delegate-upgrades": Row(
+        (
+            get(Needs("core_delegate_edit")),
+            # Without a day.
+            Ask("post", Needs("core_delegate_edit", 400), body=lambda world: {}, is_form=True),
+        ),
+        use_key_of("delegate"),
+    ),
     "deploy-image": Row(
         (
             get(Needs("core_service_view")),

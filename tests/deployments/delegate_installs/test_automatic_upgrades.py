@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection
+from django.test import Client
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from connectors.models import Connector
 from delegates.agent import VERSION
@@ -303,3 +305,52 @@ def test_an_internal_error_ends_the_upgrade_of_its_window(
     assert upgrade.status == Result.FAILED
     assert "internal error (TypeError)" in upgrade.problem
     assert start() == 0
+
+
+# --- Page and API
+
+
+def test_a_window_is_set_changed_and_ended_on_the_page(
+    delegate: Delegate, admin: User, browse: Callable[[User], Client]
+) -> None:
+    client, address = browse(admin), f"/delegates/{delegate.pk}/upgrades/"
+    spec = f"/delegates/{delegate.pk}/?tab=spec"
+    assert "Slipway does not upgrade the delegate by itself" in client.get(spec).content.decode()
+    form = {"days": ["5", "6"], "begins": "02:00", "duration_minutes": "120", "time_zone": "Europe/Berlin"}
+    page = client.post(address, form, follow=True).content.decode()
+    words = "on Saturday, Sunday from 02:00 for 2 hours (Europe/Berlin)"
+    assert f"Slipway upgrades the delegate {words}." in page
+    assert "Upgrades have the permissions of admin." in page
+    assert words.removeprefix("on ") in client.get(spec).content.decode()
+    response = client.post(address, {**form, "days": []})
+    assert response.status_code == 400
+    assert DelegateUpgradeWindow.objects.get().days == [5, 6]
+    client.post(address, {"end": "1"})
+    assert not DelegateUpgradeWindow.objects.exists()
+    actions = AuditEntry.objects.filter(action__startswith="delegateupgradewindow.").order_by("pk")
+    assert [entry.action.partition(".")[2] for entry in actions] == ["create", "delete"]
+
+
+def test_the_page_of_the_delegate_shows_a_failed_upgrade(
+    delegate: Delegate, window: DelegateUpgradeWindow, admin: User, browse: Callable[[User], Client]
+) -> None:
+    Connector.objects.update(scope=Scope.objects.get(path="account/default"), kind=Connector.Kind.GIT)
+    assert start() == 0
+    page = browse(admin).get(f"/delegates/{delegate.pk}/").content.decode()
+    assert "The last automatic upgrade failed: Choose an AWS connector of" in page
+    page = browse(admin).get(f"/delegates/{delegate.pk}/upgrades/").content.decode()
+    assert "Choose an AWS connector of" in page
+
+
+def test_a_window_is_set_by_api(delegate: Delegate, admin: User, call: Callable[[User], APIClient]) -> None:
+    address = f"/api/v1/delegates/{delegate.pk}/upgrade-window"
+    assert call(admin).get(address).json() == {"window": None, "upgrades": []}
+    body = {"days": ["Saturday"], "begins": "02:00", "duration_minutes": 45, "time_zone": "Europe/Berlin"}
+    response = call(admin).put(address, body, "json")
+    assert response.status_code == 200, response.json()
+    shown = response.json()["window"]
+    assert {name: shown[name] for name in body} == body
+    assert shown["allowed_by"] == "admin"
+    assert call(admin).put(address, {**body, "begins": "2"}, "json").json()["errors"][0]["path"] == "begins"
+    assert call(admin).delete(address).status_code == 204
+    assert call(admin).get(address).json()["window"] is None
