@@ -286,6 +286,7 @@ class SandboxService:
     events: list[dict[str, Any]] = field(default_factory=list)
     task_sets: list[Any] = field(default_factory=list)
     # State of the scheduler that AWS does not show.
+    shows_task_sets: bool = False
     history: list[ServiceDeployment] = field(default_factory=list)
     revisions: dict[str, ServiceRevision] = field(default_factory=dict)
     last_completed: SandboxDeployment | None = None

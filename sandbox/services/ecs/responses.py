@@ -17,6 +17,7 @@ from moto.ecs.responses import EC2ContainerServiceResponse
 from sandbox.journal import mark_unchanged
 from sandbox.services.ecs import (
     container_instances,
+    controllers,
     rollbacks,
     services,
     tasks,
@@ -24,6 +25,7 @@ from sandbox.services.ecs import (
 from sandbox.services.ecs.backend import SandboxEcs
 from sandbox.services.ecs.errors import ClusterNotEmpty, InvalidEcsParameter
 from sandbox.services.ecs.managed_deployments import descriptions, lifecycle_hooks
+from sandbox.services.ecs.records import SandboxService
 
 Writer = Callable[[Any], Any]
 CONTENT_TYPE = "application/x-amz-json-1.1"
@@ -258,19 +260,24 @@ class SandboxEcsResponse(EC2ContainerServiceResponse):
     # Services
 
     def create_service(self) -> ActionResult:
-        return EcsActionResult({"service": services.create_service(self.backend, self.request_params)})
+        return self._build_service_result(services.create_service(self.backend, self.request_params))
 
     def update_service(self) -> ActionResult:
-        return EcsActionResult({"service": services.update_service(self.backend, self.request_params)})
+        return self._build_service_result(services.update_service(self.backend, self.request_params))
 
     def delete_service(self) -> ActionResult:
-        return EcsActionResult({"service": services.delete_service(self.backend, self.request_params)})
+        return self._build_service_result(services.delete_service(self.backend, self.request_params))
 
     def describe_services(self) -> ActionResult:
-        described, failures = services.describe_services(self.backend, self.request_params)
+        found, failures = services.describe_services(self.backend, self.request_params)
+        described = [controllers.build_shown_service(service) for service in found]
         return EcsActionResult(
             {"services": described, "failures": failures}, hiding=self._hidden_tags("services")
         )
+
+    @staticmethod
+    def _build_service_result(service: SandboxService) -> ActionResult:
+        return EcsActionResult({"service": controllers.build_shown_service(service)})
 
     def list_services(self) -> ActionResult:
         arns = services.list_service_arns(self.backend, self.request_params)

@@ -70,7 +70,7 @@ def reconcile_service(backend: "SandboxEcs", service: SandboxService) -> bool:
     if service.status == "DRAINING":
         return _drain_service(backend, service)
     primary = service.primary
-    if not service.is_scheduled or primary is None:
+    if primary is None:
         return False
     changed = _stop_unhealthy(backend, service)
     view = read_service_view(backend, service)

@@ -11,7 +11,7 @@ from moto.ecs.exceptions import ClusterNotFoundException, ServiceNotFoundExcepti
 from sandbox.clock import CLOCK
 from sandbox.journal import mark_unchanged
 from sandbox.services import elb
-from sandbox.services.ecs import daemons, deployments, network, validations
+from sandbox.services.ecs import controllers, daemons, deployments, network, validations
 from sandbox.services.ecs.deployments import CONFIGURATION_FIELDS
 from sandbox.services.ecs.errors import ClientTokenConflict, InvalidEcsParameter, ServiceNotActive
 from sandbox.services.ecs.managed_deployments import traffic
@@ -108,9 +108,10 @@ def create_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
     service = _build_service(backend, cluster, params)
     backend.services[f"{cluster.name}:{name}"] = service
     save_client_token(backend, "CreateService", cluster.name, params, [service.service_arn])
-    if service.is_scheduled:
+    if service.is_scheduled or service.task_definition is not None:
         deployments.start_deployment(backend, service)
         service.pending_count = 0
+        service.shows_task_sets = not service.is_scheduled
     return service
 
 
@@ -251,6 +252,8 @@ def update_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
     if controller := params.get("deploymentController"):
         draft.deployment_controller = dict(controller)
     _assign_fields(draft, params)
+    controllers.check_update(service, params, draft)
+    draft.shows_task_sets = service.shows_task_sets and not draft.is_scheduled
     if params.get("taskDefinition") or any(params.get(n) for n in ("networkConfiguration", "loadBalancers")):
         reference = params.get("taskDefinition") or service.task_definition
         if params.get("taskDefinition") or backend.definitions.get(reference or "").status == "ACTIVE":
