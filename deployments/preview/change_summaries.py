@@ -26,6 +26,8 @@ def _describe_service_update(params: Params, before: Params) -> str:
     name, old = get_arn_name(params["service"]), before.get("desiredCount", 0)
     new = params.get("desiredCount", old)
     count = f"keeps its desired count of {old}" if new == old else f"goes from {_format_tasks(old)} to {new}"
+    if controller := params.get("deploymentController"):
+        return f"Service {name} is deployed by {controller['type']} from now on, in place."
     replacement = ", and all its tasks are replaced" if params.get("forceNewDeployment") else ""
     return f"Service {name} {count}{replacement}.{_add_strategy(params)}"
 

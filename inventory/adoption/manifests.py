@@ -22,6 +22,9 @@ from inventory.drift.documents.field_rules import (
 )
 from pipelines.pipeline_templates import render_pipeline_template
 from steps.actions.blue_green.traffic import list_target_groups
+from steps.actions.ecs_service.snapshots import ECS, get_controller
+from steps.kinds.controller import CHANGE_TYPE, ROLLBACK_TYPE
+from steps.strategies.registry import build_step_document
 
 _CREATE_OPERATIONS: Final = {
     TASK_DEFINITION: ("ecs", "RegisterTaskDefinition"),
@@ -32,7 +35,9 @@ _CREATE_OPERATIONS: Final = {
 # Fields that a deployment or AWS sets.
 _OMITTED_FIELDS: Final = {
     TASK_DEFINITION: frozenset({"tags"}),
-    SERVICE_DEFINITION: frozenset({"cluster", "taskDefinition", "clientToken", "role"}),
+    SERVICE_DEFINITION: frozenset(
+        {"cluster", "taskDefinition", "clientToken", "role", "deploymentController"}
+    ),
     SCALABLE_TARGET: frozenset({"RoleARN", "ResourceId", "Tags"}),
     SCALING_POLICY: frozenset({"ResourceId"}),
 }
@@ -74,10 +79,10 @@ def is_blue_green_half(name: str, service: Mapping[str, Any]) -> bool:
     """Return whether an ECS service is one half of a blue/green pair.
 
     Its name says so, and it has exactly one target group, which a swap of traffic needs. A service whose
-    traffic ECS itself shifts is whole.
+    traffic ECS itself or CodeDeploy shifts is whole.
     """
-    is_named_so = bool(_PAIR_SUFFIX.search(name)) and not get_native_strategy(service)
-    return is_named_so and len(list_target_groups(service)) == 1
+    is_pair = get_controller(service) == ECS and not get_native_strategy(service)
+    return is_pair and bool(_PAIR_SUFFIX.search(name)) and len(list_target_groups(service)) == 1
 
 
 def get_partner_name(name: str) -> str:
@@ -198,9 +203,17 @@ _LISTENER_INPUTS: Final = {
 
 
 def render_pipeline(
-    strategy: str, infrastructure: Infrastructure, service: Service, choice: TrafficOption | None = None
+    strategy: str,
+    infrastructure: Infrastructure,
+    service: Service,
+    choice: TrafficOption | None = None,
+    *,
+    handed_over: str = "",
 ) -> str:
-    """Render a pipeline with one stage; unknown listeners become runtime variables."""
+    """Render a pipeline with one stage; unknown listeners become runtime variables.
+
+    `handed_over` names an ECS service that another controller deploys: ECS takes it over first.
+    """
     text = render_pipeline_template(
         strategy,
         service=service.identifier,
@@ -211,7 +224,13 @@ def render_pipeline(
     document = yaml.safe_load(text)
     pipeline = document["pipeline"]
     for stage in pipeline["stages"]:
-        for step in stage["stage"]["spec"]["execution"]["steps"]:
+        execution = stage["stage"]["spec"]["execution"]
+        if handed_over:
+            execution["steps"].insert(0, _build_change_step(handed_over))
+            name = "ECS Change Controller Rollback"
+            rollback = build_step_document(ROLLBACK_TYPE, "ecsChangeControllerRollback", name)
+            execution["rollbackSteps"].append(rollback)
+        for step in execution["steps"]:
             if step["step"]["type"] == _CREATE_STEP:
                 settings = _build_listener_settings(choice)
                 inputs = {name: value for name, value in _LISTENER_INPUTS.items() if name not in settings}
@@ -219,6 +238,11 @@ def render_pipeline(
                 step["step"]["spec"] = {name: {**settings, **expressions}[name] for name in _LISTENER_INPUTS}
                 pipeline |= {"variables": inputs} if inputs else {}
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+
+
+def _build_change_step(ecs_service: str) -> dict[str, object]:
+    name = "ECS Change Controller"
+    return build_step_document(CHANGE_TYPE, "ecsChangeController", name, service=ecs_service)
 
 
 def _build_listener_settings(choice: TrafficOption | None) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self
 
@@ -17,7 +17,6 @@ from inventory.adoption.manifests import (
     build_manifests,
     get_main_image,
     insert_expressions,
-    is_blue_green_half,
 )
 from inventory.adoption.pairs import build_traffic_pair, get_partner, is_pair_half, list_pair_target_groups
 from inventory.adoption.refusals import check_pair, check_service, check_task_definition, check_texts
@@ -35,6 +34,7 @@ from inventory.drift.documents.field_rules import (
 from inventory.models.adoption import Adoption
 from inventory.models.drift import TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from steps.actions.ecs_service.snapshots import CONTROLLER_TOOLS, ECS, get_controller
 
 SERVICE_NOT_FOUND_REASON: Final = "The ECS service or its task definition no longer exists."
 _MANIFEST_IDENTIFIERS: Final = {
@@ -52,6 +52,8 @@ class AdoptionProposal:
     documents: ServiceDocuments
     image: ArtifactImage
     is_pair: bool
+    controller: str = ECS
+    """Deployment controller of the ECS service; the first run of the pipeline changes another one to ECS."""
     traffic_options: TrafficOptions = field(default_factory=TrafficOptions)
 
     @classmethod
@@ -59,8 +61,9 @@ class AdoptionProposal:
         """Build the proposal of an adoption that is ready."""
         documents = load_documents(adoption.documents)
         image = get_main_image(documents.task_definition or {})
-        is_pair = is_blue_green_half(adoption.ecs_service.name, documents.service or {})
-        return cls(documents, image, is_pair, TrafficOptions.from_row(adoption.traffic))
+        is_pair = is_pair_half(adoption.ecs_service)
+        controller = get_controller(adoption.ecs_service.description)
+        return cls(documents, image, is_pair, controller, TrafficOptions.from_row(adoption.traffic))
 
     @property
     def manifests(self) -> list[ManifestSpec]:
@@ -138,14 +141,17 @@ def _update_adoption(
 
 def _store_documents(row: Adoption, cursor: DriftCursor, task_definition: Mapping[str, Any]) -> list[str]:
     """Store the running state as manifests, and return the reasons against adoption."""
-    running = build_running_documents(
+    running = build_documents_to_keep(
         row.ecs_service,
         task_definition=task_definition,
         target=cursor.targets.get(row.ecs_service.name),
         policies=cursor.policies.get(row.ecs_service.name, {}),
     )
+    controller = get_controller(row.ecs_service.description)
     manifests = build_manifests(running)
     row.documents, row.warnings = dump_documents(manifests.documents), list(manifests.warnings)
+    if controller != ECS:
+        row.warnings.append(_describe_change(controller))
     if cursor.scaling_read_error:
         row.warnings.append(f"Could not read auto scaling: {cursor.scaling_read_error}")
     if is_pair_half(row.ecs_service):
@@ -155,6 +161,24 @@ def _store_documents(row: Adoption, cursor: DriftCursor, task_definition: Mappin
     reasons = [*check_task_definition(task_definition)]
     reasons += check_texts(running.task_definition, running.service)
     return reasons or [*_list_changes(manifests.documents, running)]
+
+
+def build_documents_to_keep(ecs_service: EcsServiceRecord, **documents: Any) -> ServiceDocuments:
+    """Return the running state that an adoption keeps: with ECS as controller, which the first run sets.
+
+    Takes the `documents` of `build_running_documents`.
+    """
+    running = build_running_documents(ecs_service, **documents)
+    return replace(running, service={**(running.service or {}), "deploymentController": {"type": ECS}})
+
+
+def _describe_change(controller: str) -> str:
+    tool = CONTROLLER_TOOLS.get(controller, controller)
+    return (
+        f"The first run of the pipeline changes the deployment controller from {controller} to ECS, without "
+        f"another ECS service. A failed run gives it back to {tool}. After a successful one, {tool} cannot "
+        "deploy this service any more: turn off what starts its deployments."
+    )
 
 
 def _list_changes(documents: ServiceDocuments, running: ServiceDocuments) -> Iterator[str]:

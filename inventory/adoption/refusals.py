@@ -5,6 +5,8 @@ from typing import Any
 
 from aws.apis.ecs_types import parse_tags
 from steps.actions.blue_green.identity import BLUE, GREEN, VERSION_TAG
+from steps.actions.ecs_service.controller_changes import list_controller_obstacles
+from steps.actions.ecs_service.snapshots import CONTROLLER_TOOLS, ECS, get_controller
 
 Json = Mapping[str, Any]
 _EXPRESSION_START = "<+"
@@ -12,32 +14,24 @@ _EXPRESSION_START = "<+"
 
 def check_service(service: Json) -> Iterator[str]:
     """Yield the obstacles that DescribeServices shows."""
-    controller = (service.get("deploymentController") or {}).get("type", "ECS")
-    if controller != "ECS":
-        yield _describe_controller_refusal(controller)
+    controller = get_controller(service)
+    if controller not in (ECS, *CONTROLLER_TOOLS):
+        yield f"The ECS service uses the {controller} deployment controller, which Slipway does not know."
         return
+    if controller != ECS:
+        obstacles = list_controller_obstacles(service)
+        yield from (f"{obstacle}. Then read the ECS service again." for obstacle in obstacles)
     if service.get("schedulingStrategy", "REPLICA") != "REPLICA":
         yield (
             "The ECS service uses the DAEMON scheduling strategy, which has no desired count. AWS "
             "cannot change the scheduling strategy of an ECS service. Create a new ECS service with "
             "REPLICA to deploy it with Slipway."
         )
-    if _is_deploying(service):
+    if controller == ECS and _is_deploying(service):
         yield (
             "An ECS deployment is in progress. Wait until it completes, or fix it if it is stuck. Then read "
             "the ECS service again."
         )
-
-
-def _describe_controller_refusal(controller: str) -> str:
-    instead = {
-        "CODE_DEPLOY": "Keep CodeDeploy, or set deploymentController to ECS with UpdateService",
-        "EXTERNAL": "Keep the external controller, or set deploymentController to ECS",
-    }.get(controller, "Keep its current deployment tool, or set deploymentController to ECS")
-    return (
-        f"The ECS service uses the {controller} deployment controller, which Slipway does not support. "
-        f"{instead}, then read it again."
-    )
 
 
 def _is_deploying(service: Json) -> bool:

@@ -13,11 +13,10 @@ from connectors.required_access import get_connector_requirements, require_acces
 from inventory.adoption.manifests import render_pipeline
 from inventory.adoption.owners import annotate_other_owners, describe_other_owner, get_other_owner
 from inventory.adoption.pairs import get_partner, get_reserved_arn
-from inventory.adoption.proposals import AdoptionProposal
+from inventory.adoption.proposals import AdoptionProposal, build_documents_to_keep
 from inventory.adoption.refusals import check_service
 from inventory.adoption.traffic.options import TrafficOption
 from inventory.drift.clusters import advance_due_date
-from inventory.drift.comparison import build_running_documents
 from inventory.drift.documents.differences import find_aws_defaults, find_differences
 from inventory.models.adoption import Adoption
 from inventory.models.instances import EcsServiceRecord
@@ -28,6 +27,7 @@ from pipelines.operations.pipelines import save_pipeline
 from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import Principal, require
+from steps.actions.ecs_service.snapshots import ECS
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
 
@@ -147,7 +147,8 @@ def adopt_service(*, actor: User, adoption: Adoption, spec: AdoptionSpec) -> Ado
         option = _choose_traffic_option(proposal, spec)
     with transaction.atomic():
         service = _create_service(actor, adoption, proposal, spec)
-        text = render_pipeline(strategy, adoption.infrastructure, service, option)
+        handed_over = adoption.ecs_service.name if proposal.controller != ECS else ""
+        text = render_pipeline(strategy, adoption.infrastructure, service, option, handed_over=handed_over)
         pipeline = save_pipeline(actor=actor, scope=adoption.scope, yaml=text)
         _claim_adoption(actor, adoption, service, pipeline)
         assign_owner(adoption.ecs_service, service, adoption.infrastructure)
@@ -238,7 +239,7 @@ def describe_adoption_obstacle(reader: Principal, adoption: Adoption) -> str:
 def _has_changed(proposal: AdoptionProposal, ecs_service: EcsServiceRecord) -> bool:
     """Return whether its settings differ from the proposal; auto scaling is not read again."""
     expected = proposal.documents
-    actual = build_running_documents(
+    actual = build_documents_to_keep(
         ecs_service, task_definition=None, target=expected.target, policies=expected.policies
     )
     return any(find_differences(expected, actual, aws_defaults=find_aws_defaults(expected, actual)))

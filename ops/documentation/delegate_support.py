@@ -18,6 +18,7 @@ STEP_WORK: Final[dict[str, tuple[Work, ...]]] = {
     "canary": (Work.AWS,),
     "cleanup": (Work.AWS,),
     "cloudformation": (Work.AWS,),
+    "controller": (Work.AWS,),
     "delegate_connect": (),
     "http": (Work.HTTP,),
     "provision_script": (Work.SHELL,),

@@ -17,14 +17,13 @@ from moto.ecs.responses import EC2ContainerServiceResponse
 from sandbox.journal import mark_unchanged
 from sandbox.services.ecs import (
     container_instances,
-    controllers,
     rollbacks,
     services,
     tasks,
 )
 from sandbox.services.ecs.backend import SandboxEcs
 from sandbox.services.ecs.errors import ClusterNotEmpty, InvalidEcsParameter
-from sandbox.services.ecs.managed_deployments import descriptions, lifecycle_hooks
+from sandbox.services.ecs.managed_deployments import controllers, descriptions, lifecycle_hooks
 from sandbox.services.ecs.records import SandboxService
 
 Writer = Callable[[Any], Any]

@@ -11,10 +11,10 @@ from moto.ecs.exceptions import ClusterNotFoundException, ServiceNotFoundExcepti
 from sandbox.clock import CLOCK
 from sandbox.journal import mark_unchanged
 from sandbox.services import elb
-from sandbox.services.ecs import controllers, daemons, deployments, network, validations
+from sandbox.services.ecs import daemons, deployments, network, validations
 from sandbox.services.ecs.deployments import CONFIGURATION_FIELDS
 from sandbox.services.ecs.errors import ClientTokenConflict, InvalidEcsParameter, ServiceNotActive
-from sandbox.services.ecs.managed_deployments import traffic
+from sandbox.services.ecs.managed_deployments import controllers, traffic
 from sandbox.services.ecs.records import SandboxService, SandboxTaskDefinition
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Set
 from datetime import datetime
 from typing import Any
 
-from aws.apis.ecs_types import EcsDeployment, EcsService, get_arn_name
+from aws.apis.ecs_types import EcsDeployment, EcsService
 from aws.errors import NotFound
 from aws.shapes import get_parameter_names
 from steps.actions.base import ActionFailed, ChangedByOthers, ChecklistEntry
@@ -18,7 +18,8 @@ from steps.actions.confirmations import (
 from steps.actions.context import EarlierStep, ServiceObservation, StepContext
 from steps.actions.ecs_service.update_fields import merge_deployment_fields
 
-_CONTROLLER_TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
+ECS = "ECS"
+CONTROLLER_TOOLS = {"CODE_DEPLOY": "AWS CodeDeploy", "EXTERNAL": "the tool that owns its task sets"}
 GONE_STATUSES = ("INACTIVE", "DRAINING")
 # Fields that DescribeServices returns and CreateService accepts, but that a copy must not have.
 _NOT_COPIED = ("cluster", "tags", "clientToken", "role", "deploymentController")
@@ -96,19 +97,23 @@ def describe_restore(saved: EarlierStep) -> tuple[str, ...]:
     return (*sentences,) or (f"Service {name}: restore the changed settings",)
 
 
+def get_controller(service: Mapping[str, Any]) -> str:
+    """Return the deployment controller in a description of an ECS service: ECS, CODE_DEPLOY or EXTERNAL."""
+    return str((service.get("deploymentController") or {}).get("type", ECS))
+
+
 def refuse_foreign_controller(before: Mapping[str, Any], *, for_native: bool = False) -> None:
     """Raise `ActionFailed` unless ECS's rolling update deploys the service; `for_native` any of ECS."""
     raw = before["raw"]
-    controller = raw.get("deploymentController", {}).get("type", "ECS")
+    controller = get_controller(raw)
     strategy = raw.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
     scheduling = raw.get("schedulingStrategy", "REPLICA")
     name = before["name"]
-    if controller != "ECS":
-        cluster = get_arn_name(raw.get("clusterArn", ""))
+    if controller != ECS:
         raise _build_controller_error(
             f"Service {name} is deployed by the {controller} controller. Deploy it with "
-            f"{_CONTROLLER_TOOLS.get(controller, controller)}, or hand it to ECS and run again: "
-            f"aws ecs update-service --cluster {cluster} --service {name} --deployment-controller type=ECS"
+            f"{CONTROLLER_TOOLS.get(controller, controller)}, or hand it to ECS with the step "
+            "EcsChangeController before this one."
         )
     if strategy != "ROLLING" and not for_native:
         raise _build_controller_error(

@@ -191,6 +191,13 @@ SERVICES = (
 )
 
 
+def create_with_codedeploy(drive: Drive) -> None:
+    """Create a service whose task set CodeDeploy made."""
+    group = drive.sandbox.seed()["load_balancer"]["target_groups"]["api1"]
+    balancers = [{"targetGroupArn": group, "containerName": "web", "containerPort": 80}]
+    create_foreign_service(drive, NAME, loadBalancers=balancers, deploymentController={"type": "CODE_DEPLOY"})
+
+
 ADOPTIONS = (
     *((maker, strategy) for strategy in ("Rolling", "Canary") for maker in SERVICES),
     (create_with_strategy_of_ecs, "Native"),
@@ -237,6 +244,29 @@ def test_a_bad_version_leads_back_to_what_was_adopted_and_the_same_one_changes_n
     assert set(running_instances.values_list("origin", "execution")) == {("EXECUTION", new_execution.pk)}
     assert running_instances.count() == after["desiredCount"]
     assert EcsServiceRecord.objects.get(name=NAME).service == service.service
+
+
+def test_a_service_of_codedeploy_is_handed_to_ecs_by_the_first_good_run(drive: Drive) -> None:
+    create_with_codedeploy(drive)
+    sync_cluster()
+    adoption = adopt(NAME)
+    assert any("CODE_DEPLOY to ECS" in warning for warning in adoption.warnings)
+    before = drive.service(NAME)
+
+    failed_execution = _run(drive, adoption, "crash")
+    assert failed_execution.outcome == "ROLLED_BACK", drive.log(failed_execution)[-8:]
+    given_back = drive.service(NAME)
+    assert given_back["deploymentController"] == before["deploymentController"] == {"type": "CODE_DEPLOY"}
+    assert given_back["taskDefinition"] == before["taskDefinition"]
+    assert given_back["runningCount"] == before["runningCount"]
+
+    execution = _run(drive, adoption)
+    assert execution.outcome == "COMPLETED", drive.log(execution)[-8:]
+    assert drive.service(NAME)["deploymentController"] == {"type": "ECS"}
+    assert list_drifts() == []
+    again = _run(drive, adoption)
+    assert again.outcome == "COMPLETED"
+    assert f"ECS deploys Service {NAME} already" in drive.log(again)
 
 
 def _run(drive: Drive, adoption: Adoption, tag: str = "") -> Execution:

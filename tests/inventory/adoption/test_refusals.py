@@ -41,14 +41,13 @@ def create(drive: Drive, name: str, **fields: Any) -> None:
     drive.call("ecs", "CreateService", {"cluster": "demo", "serviceName": name, **fields})
 
 
-@pytest.mark.parametrize("controller", ["CODE_DEPLOY", "EXTERNAL"])
-def test_what_another_controller_deploys_is_refused_with_the_next_step(drive: Drive, controller: str) -> None:
-    create(drive, "theirs", desiredCount=1, deploymentController={"type": controller})
+def test_a_service_of_another_controller_without_a_task_set_is_refused(drive: Drive) -> None:
+    create(drive, "theirs", desiredCount=1, deploymentController={"type": "EXTERNAL"})
     sync_cluster()
     adoption = read_adoption("theirs")
     assert adoption.state == STATES.REFUSED, "although it names no task definition"
-    assert controller in adoption.reason
-    assert "read it again" in adoption.reason
+    assert "It has no task set" in adoption.reason
+    assert "read the ECS service again" in adoption.reason
 
 
 def test_a_daemon_is_refused(drive: Drive) -> None:

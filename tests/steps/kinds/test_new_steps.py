@@ -9,6 +9,7 @@ OURS = (
     "DelegateConnect",
     "DeleteStack",
     "EcsBlueGreenTrafficShift",
+    "EcsChangeController",
     "EcsDeleteService",
     "EcsScale",
     "HarnessApproval",
