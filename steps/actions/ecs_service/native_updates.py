@@ -1,11 +1,12 @@
 """Action that updates a service which ECS deploys by its own strategy, and gives its traffic back on undo."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aws.apis.ecs_types import EcsService, get_arn_name
+from aws.apis.ecs_types import EcsService, Json, get_arn_name
+from aws.apis.elb import get_target_group_weights
 from aws.errors import Invalid
-from steps.actions.base import ChecklistEntry, InterventionRequired, action
+from steps.actions.base import ActionFailed, ChecklistEntry, InterventionRequired, action
 from steps.actions.confirmations import (
     Applied,
     CallRecord,
@@ -26,6 +27,7 @@ from steps.actions.ecs_service.service_deployments import (
     format_percent,
     log_deployment_changes,
 )
+from steps.actions.ecs_service.snapshots import has_existed_before
 from steps.actions.ecs_service.updates import CreateOrUpdateService
 
 
@@ -41,8 +43,11 @@ class UpdateNativeService(CreateOrUpdateService):
     moves_traffic = True
 
     def start(self, context: StepContext) -> None:
-        if strategy := describe_strategy(context.load_for_rollback(self.definition)):
+        definition = context.load_for_rollback(self.definition)
+        if strategy := describe_strategy(definition):
             context.log(strategy)
+        elif has_existed_before(context):
+            _refuse_lost_traffic(context, context.load_for_rollback("service before")["raw"], definition)
         super().start(context)
 
     def save_outputs(self, context: StepContext, service: EcsService) -> None:
@@ -94,3 +99,34 @@ class UpdateNativeService(CreateOrUpdateService):
         if deployment is not None and weight is not None and deployment.status.startswith("ROLLBACK"):
             subject = "Production traffic of the new revision"
             yield ChecklistEntry(subject, "0 %", format_percent(weight), weight == 0)
+
+
+def _refuse_lost_traffic(context: StepContext, live: Json, definition: Json) -> None:
+    """Fail if a rolling deployment would leave the target group that has the production traffic.
+
+    A service of a strategy with two target groups ends on either of them.
+    """
+    balancers = live.get("loadBalancers") or ()
+    kept = {balancer.get("targetGroupArn") for balancer in definition.get("loadBalancers", balancers)}
+    for balancer in balancers:
+        advanced = balancer.get("advancedConfiguration") or {}
+        rule = advanced.get("productionListenerRule")
+        if not rule:
+            continue
+        weights = get_target_group_weights(_read_actions(context, rule))
+        own_groups = {balancer.get("targetGroupArn"), advanced.get("alternateTargetGroupArn")}
+        for group, weight in weights.items():
+            if weight and group in own_groups - kept:
+                raise ActionFailed(
+                    "TRAFFIC_WOULD_BE_LOST",
+                    f"The production rule {rule} sends traffic to target group {group}, which a rolling "
+                    "deployment by this service definition leaves without targets. Set targetGroupArn of "
+                    "loadBalancers to this target group, and run again.",
+                )
+
+
+def _read_actions(context: StepContext, rule: str) -> Sequence[Json]:
+    """Return the actions of a listener rule, or of the listener of a network load balancer."""
+    if ":listener-rule/" in rule:
+        return context.elb.get_rule(rule).actions
+    return context.elb.get_listener(rule).actions
