@@ -1,4 +1,4 @@
-"""Slipway deploys a delegate by itself: to a connection, to the next image, and back from a bad one."""
+"""Slipway deploys a delegate by itself: to a connection, to the next image, back from a bad one, and away."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,6 +14,7 @@ from delegates.models import Delegate, DelegateTask, get_account_id
 from delegates.operations.installation import create_delegate
 from delegates.operations.tokens import create_token
 from deployments.delegate_installs.operations import deploy_delegate, plan_delegate_deployment
+from deployments.delegate_installs.removal import plan_delegate_removal, remove_delegate
 from deployments.journal import rate_limits
 from deployments.log import iterate_lines
 from deployments.models import AwsCall, Execution, LogChunk
@@ -76,14 +77,28 @@ def deploy(
     """Deploy as the confirmed page does, and wait for the end."""
     actor, chosen = User.objects.get(username="admin"), Connector.objects.get(identifier=connector)
     plan = plan_delegate_deployment(actor=actor, delegate=delegate, project=project, connector=chosen)
-    execution = deploy_delegate(actor=actor, plan=plan)
+    return wait_for_end(deploy_delegate(actor=actor, plan=plan), seconds)
 
+
+def remove(delegate: Delegate, project: Scope) -> Execution:
+    """Remove as the confirmed page does, and wait for the end."""
+    actor = User.objects.get(username="admin")
+    plan = plan_delegate_removal(actor=actor, delegate=delegate, project=project)
+    return wait_for_end(remove_delegate(actor=actor, plan=plan), 150)
+
+
+def wait_for_end(execution: Execution, seconds: float) -> Execution:
     def is_over() -> bool:
         execution.refresh_from_db()
         return execution.is_over
 
-    wait_until(is_over, "the end of the deployment", seconds)
+    wait_until(is_over, "the end of the execution", seconds)
     return execution
+
+
+def list_services(aws: SandboxProcess) -> list[str]:
+    answer = client(aws.url, "ecs").list_services(cluster=aws.seed()["cluster"])
+    return list(answer["serviceArns"])
 
 
 def list_stacks(aws: SandboxProcess) -> list[str]:
@@ -151,9 +166,43 @@ def test_a_bad_image_is_rolled_back_and_leaves_nothing(
     execution = deploy(make_delegate(pretend_aws, project, BAD_TAG), project)
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), execution.failure
     assert list_stacks(pretend_aws) == []
-    services = client(pretend_aws.url, "ecs").list_services(cluster=pretend_aws.seed()["cluster"])
-    assert services["serviceArns"] == []
+    assert list_services(pretend_aws) == []
     assert pretend_aws.programs() == []
+
+
+def test_a_removed_delegate_leaves_nothing_in_aws_and_can_be_deployed_again(
+    api: Api, pretend_aws: SandboxProcess, project: Scope
+) -> None:
+    delegate = make_delegate(pretend_aws, project, "1.0.0")
+    assert deploy(delegate, project).outcome == "COMPLETED"
+    # What runs after a failed upgrade is known by its task definition.
+    answers = WizardAnswers.from_json(delegate.spec)
+    delegate.spec = replace(answers, image=f"registry.example.com/slipway-delegate:{BAD_TAG}").to_json()
+    delegate.save(update_fields=["spec"])
+    assert deploy(delegate, project).outcome == "ROLLED_BACK"
+    removal = remove(delegate, project)
+    lines = [str(line) for line in iterate_lines(removal.pk)]
+    assert removal.status == "SUCCESS", [removal.failure, *lines[-10:]]
+    assert (list_services(pretend_aws), list_stacks(pretend_aws), pretend_aws.programs()) == ([], [], [])
+    api.until("deployed", "DISCONNECTED")
+    assert list_installations(delegate) == []
+    delegate.spec = answers.to_json()
+    delegate.save(update_fields=["spec"])
+    assert deploy(delegate, project).outcome == "COMPLETED"
+    assert api.until("deployed", "CONNECTED")
+
+
+def test_a_service_that_others_deployed_is_not_removed(
+    api: Api, pretend_aws: SandboxProcess, project: Scope
+) -> None:
+    delegate = make_delegate(pretend_aws, project, "1.0.0")
+    assert deploy(delegate, project).outcome == "COMPLETED"
+    service = {"cluster": pretend_aws.seed()["cluster"], "service": "deployed-service"}
+    client(pretend_aws.url, "ecs").update_service(**service, forceNewDeployment=True)
+    removal = remove(delegate, project)
+    assert (removal.status, (removal.failure or {}).get("code")) == ("FAILED", "SUPERSEDED")
+    assert list_stacks(pretend_aws) == ["slipway-delegate-deployed"]
+    assert len(list_services(pretend_aws)) == 1
 
 
 def test_an_upgrade_to_a_bad_image_ends_with_the_earlier_one_connected(
@@ -173,7 +222,7 @@ def test_an_upgrade_to_a_bad_image_ends_with_the_earlier_one_connected(
     assert list_stacks(pretend_aws) == ["slipway-delegate-deployed"]
 
 
-def test_the_upgrade_of_a_delegate_is_performed_by_another_one(
+def test_upgrade_and_removal_of_a_delegate_are_performed_by_another_one(
     api: Api, pretend_aws: SandboxProcess, project: Scope, start_agent: StartAgent, admin: User
 ) -> None:
     delegate = make_delegate(pretend_aws, project, "1.0.0")
@@ -203,6 +252,10 @@ def test_the_upgrade_of_a_delegate_is_performed_by_another_one(
     execution = deploy(delegate, project, connector="shared")
     assert execution.outcome == "COMPLETED", execution.failure
     tasks = DelegateTask.objects.filter(owner="call")
-    performers = set(tasks.values_list("instance__delegate__name", flat=True))
-    assert performers == {"other"}
+    assert set(tasks.values_list("instance__delegate__name", flat=True)) == {"other"}
     assert read_image(pretend_aws).endswith(":1.1.0")
+    DelegateTask.objects.filter(owner="call").delete()
+    removal = remove(delegate, project)
+    assert removal.status == "SUCCESS", removal.failure
+    assert set(tasks.values_list("instance__delegate__name", flat=True)) == {"other"}
+    assert (list_services(pretend_aws), list_stacks(pretend_aws)) == ([], [])
