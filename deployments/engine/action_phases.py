@@ -22,7 +22,7 @@ from deployments.journal.engine_signals import (
     SendingForbidden,
     ServiceLockRequired,
 )
-from deployments.models import ActionRun, AwsCall, StepExecution
+from deployments.models import ActionRun, AwsCall, StageExecution, StepExecution
 from steps.actions.base import Action, ActionFailed, UnknownActionError, load_action
 from steps.actions.confirmations import (
     Applied,
@@ -147,7 +147,7 @@ def _handle_error(
         # No call was made yet: a delegate still reads a secret for it.
         return _back_off(reconcile_context, context, AwsUnavailable(error))
     _collect_rows(context)
-    return _build_refusal(reconcile_context, error)
+    return build_refusal(reconcile_context.stage, error)
 
 
 def _handle_signal(
@@ -222,10 +222,10 @@ def _recover(reconcile_context: ReconcileContext, row: ActionRun, step: StepExec
             failures.clear_intervention(reconcile_context, step)
 
 
-def _build_refusal(reconcile_context: ReconcileContext, error: AwsError) -> PhaseFailed:
+def build_refusal(stage: StageExecution, error: AwsError) -> PhaseFailed:
     """Return the failure of a refusal by AWS; after some refusals a retry is useless."""
     if error.code == "ClusterNotFoundException":
-        name = reconcile_context.stage.cluster
+        name = stage.cluster
         message = f"Cluster {name} was not found: it was deleted, or it is in another account or region."
         return PhaseFailed(ActionFailed(CLUSTER_NOT_FOUND, message), refuses=True)
     return PhaseFailed(

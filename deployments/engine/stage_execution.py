@@ -359,7 +359,7 @@ def _handle_timeout(reconcile_context: ReconcileContext, step: StepExecution, ro
     cause = (
         final_check.value if final_check is not None and isinstance(final_check.value, ActionFailed) else None
     )
-    failures.fail_step(reconcile_context, step, row, _build_timeout_failure(step, cause))
+    failures.fail_step(reconcile_context, step, row, build_timeout_failure(step, cause))
 
 
 def _run_final_check(reconcile_context: ReconcileContext, row: ActionRun) -> PhaseFinished | None:
@@ -370,7 +370,8 @@ def _run_final_check(reconcile_context: ReconcileContext, row: ActionRun) -> Pha
     return end if isinstance(end, PhaseFinished) else None
 
 
-def _build_timeout_failure(step: StepExecution, cause: ActionFailed | None) -> ActionFailed:
+def build_timeout_failure(step: StepExecution, cause: ActionFailed | None) -> ActionFailed:
+    """Return the failure of a step at its timeout, with the action's cause if it knows one."""
     minutes = round(step.timeout_seconds / 60, 1)
     sentence = f"The step did not end within its time-out of {minutes:g} minutes."
     if cause is None:

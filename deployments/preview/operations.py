@@ -1,6 +1,6 @@
 """Operations on previews, shared by pages and API."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -49,8 +49,8 @@ def preview_pipeline(
     errors of `run_pipeline`.
     """
     values = dict(inputs or {})
-    run_request = _validate_request(actor, pipeline, artifact_tag, values)
-    if not any(_needs_delegates(target, pipeline.scope) for target in run_request.targets):
+    run_request = validate_request(actor, pipeline, artifact_tag, values)
+    if not needs_delegates(run_request.targets, pipeline.scope):
         return _preview(actor, run_request, pipeline, open_in_process)
     plain = {name: value for name, value in values.items() if name not in run_request.secret_inputs}
     preview_request = _get_or_create_request(actor, pipeline, artifact_tag, plain)
@@ -105,6 +105,11 @@ def _apply_forecast(step: dict[str, Any], verdict: ConditionForecast) -> None:
         step["status"] = "SKIPPED"
 
 
+def needs_delegates(targets: Iterable[StageTarget], scope: Scope) -> bool:
+    """Return whether a preview of these targets reads through delegates."""
+    return any(_needs_delegates(target, scope) for target in targets)
+
+
 def _needs_delegates(target: StageTarget, scope: Scope) -> bool:
     steps = (*target.spec.steps, *target.spec.rollback_steps)
     rows = [
@@ -119,14 +124,15 @@ def _needs_delegates(target: StageTarget, scope: Scope) -> bool:
 def continue_preview(request: PreviewRequest) -> None:
     """Run a preview again with its recorded answers, and publish the result."""
     try:
-        run_request = _validate_request(request.requested_by, request.pipeline, request.tag, request.inputs)
+        run_request = validate_request(request.requested_by, request.pipeline, request.tag, request.inputs)
         _run_or_request(request, run_request)
     except (Forbidden, Problem):
         # The pipeline or a permission changed meanwhile; the next request reports it.
         return
 
 
-def _validate_request(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping[str, Any]) -> RunRequest:
+def validate_request(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping[str, Any]) -> RunRequest:
+    """Return the validated run of a preview, which needs no secrets. Raises the errors of `run_pipeline`."""
     return validate_run(
         actor=actor, pipeline=pipeline, yaml=pipeline.yaml, artifact_tag=tag, inputs=inputs, is_preview=True
     )

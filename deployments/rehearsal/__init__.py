@@ -1,0 +1,12 @@
+"""Rehearsals: a pipeline's steps run against a private sandbox that is filled with reads of the real cluster.
+
+A rehearsal is no execution. It has no rows of stages, steps, calls or locks, so no list, statistic, rollback,
+notification or drift can mistake it for a run, and nothing has to exclude it.
+
+It cannot touch AWS. The connector is used for reads alone, before the first step (`world_reads`). Each step's
+AWS calls then go through `sandbox_access`, the only place that opens access, which takes a loopback address
+and made-up credentials and nothing else. Everything outside AWS is not rehearsed and says so.
+
+The world lives in one process that ends with the worker that started it. A worker that dies leaves no half
+world behind: the rehearsal is over, and nobody knows its end.
+"""

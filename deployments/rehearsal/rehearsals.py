@@ -1,0 +1,143 @@
+"""Rehearsal of a pipeline: preview, reads of the real cluster, and the run in a filled sandbox."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aws.errors import AwsError
+from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
+from deployments.execution.planning.run_requests import RunRequest
+from deployments.preview.delegate_reads import open_in_process
+from deployments.preview.documents import PreviewDetails, build_preview_details
+from deployments.preview.dry_run import PreviewedStep, run_dry_run
+from deployments.rehearsal.runs import RehearsalRun, RehearsalTooLong, RehearsedStep
+from deployments.rehearsal.sandbox_access import RehearsalSandbox, SandboxLost, WorldRefused, start_sandbox
+from deployments.rehearsal.world_reads import RehearsalWorld, read_world
+from pipelines.models import Pipeline
+from steps.expressions import has_expression
+
+# Behaviors of the deployed image, with those of the sandbox.
+BEHAVIORS: Final[Mapping[str, str]] = {
+    "healthy": "runs",
+    "crashes": "crash",
+    "not_pulled": "nopull",
+    "unhealthy": "sick",
+    "slow": "slow",
+}
+# A rehearsal keeps a worker busy, and needs seconds where a run needs minutes.
+LONGEST_SECONDS: Final = 90.0
+SANDBOX_WAS_LOST = "Unknown: the rehearsal's sandbox was lost."
+# IAM's names of the services whose operations the sandbox can deny.
+_DENIABLE: Final[Mapping[str, str]] = {
+    "ecs": "ecs",
+    "elasticloadbalancing": "elbv2",
+    "application-autoscaling": "application-autoscaling",
+}
+
+
+@dataclass
+class RehearsalResult:
+    """Result of a rehearsal; `status` is SUCCEEDED, FAILED or UNKNOWN, with the sentence in `reason`."""
+
+    behavior: str
+    artifact: dict[str, str]
+    status: str = "UNKNOWN"
+    reason: str = ""
+    steps: list[RehearsedStep] = field(default_factory=list)
+    world: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What could not be read, and what the sandbox assumes."""
+    denied: list[str] = field(default_factory=list)
+    """IAM actions that the sandbox denies, as IAM's simulation does."""
+    seconds: int = 0
+    """Rehearsed seconds."""
+    changes: dict[str, list[str]] = field(default_factory=dict)
+    """Changes of the preview, by stage and step."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document of a rehearsal."""
+        steps = [step.to_json() for step in self.steps]
+        for step in steps:
+            step["changes"] = self.changes.get(f"{step['stage']}.{step['identifier']}", [])
+        return {
+            "behavior": self.behavior,
+            "artifact": self.artifact,
+            "status": self.status,
+            "reason": self.reason,
+            "steps": steps,
+            "world": self.world,
+            "notes": self.notes,
+            "denied": self.denied,
+            "seconds": self.seconds,
+        }
+
+
+def rehearse(request: RunRequest, pipeline: Pipeline, behavior: str) -> RehearsalResult:
+    """Rehearse a validated run whose image has a behavior of `BEHAVIORS`, and return the result.
+
+    Only reads are made with the connector, all before the sandbox starts. Raises `CannotPlanError`.
+    """
+    result = RehearsalResult(behavior, request.artifact)
+    deadline = time.monotonic() + LONGEST_SECONDS
+    previewed = run_dry_run(request, pipeline, open_in_process)
+    preview = build_preview_details(request.artifact, previewed)
+    result.changes = {f"{step.stage}.{step.identifier}": step.changes for step in preview.steps}
+    try:
+        world = _read_first_cluster(request, previewed)
+        result.world, result.notes = world.count(), list(world.unread)
+        with start_sandbox() as sandbox:
+            _prepare(sandbox, world, preview, result)
+            _run(RehearsalRun(request, pipeline, sandbox, world, deadline), result)
+    except (AwsError, ConnectorUnavailable) as error:
+        result.reason = f"The cluster could not be read: {error}"
+    except WorldRefused as refused:
+        result.reason = f"The sandbox could not be filled with this cluster: {refused}"
+    except RehearsalTooLong as too_long:
+        result.reason = str(too_long)
+    except SandboxLost:
+        result.reason = SANDBOX_WAS_LOST
+    return result
+
+
+def _read_first_cluster(request: RunRequest, previewed: Sequence[PreviewedStep]) -> RehearsalWorld:
+    """Return the cluster of the first stage with what the previewed calls name there."""
+    place = request.targets[0].infrastructure
+    if has_expression(place.region) or has_expression(place.cluster):
+        raise ConnectorUnavailable(
+            "The first stage provisions its infrastructure, so there is no cluster yet."
+        )
+    calls = [call for step in previewed for call in step.calls]
+    caller = get_local_caller(place.connector, place.region)
+    return read_world(caller, region=place.region, cluster=place.cluster, calls=calls)
+
+
+def _prepare(
+    sandbox: RehearsalSandbox, world: RehearsalWorld, preview: PreviewDetails, result: RehearsalResult
+) -> None:
+    """Fill the sandbox, and deny in it what IAM's simulation denies."""
+    image, tag = (result.artifact.get(name, "") for name in ("image", "tag"))
+    images = [f"{image}:{tag}"] if image else []
+    for name in sandbox.fill(world.build_document(BEHAVIORS[result.behavior], images)):
+        result.notes.append(f"The service {name} did not become steady in the sandbox.")
+    for permission in preview.permissions:
+        prefix, _, operation = permission.action.partition(":")
+        if permission.allowed != "denied":
+            continue
+        if prefix in _DENIABLE:
+            sandbox.deny(_DENIABLE[prefix], operation)
+            result.denied.append(permission.action)
+        else:
+            result.notes.append(f"IAM denies {permission.action}, which the sandbox does not check.")
+    result.notes += preview.unchecked_reasons
+
+
+def _run(run: RehearsalRun, result: RehearsalResult) -> None:
+    try:
+        for step in run.list_steps():
+            result.steps.append(step)
+    finally:
+        result.seconds = run.clock.seconds
+    failed = next((step for step in result.steps if step.status == "FAILED"), None)
+    result.status = "FAILED" if failed else "SUCCEEDED"
+    result.reason = failed.reason if failed else ""

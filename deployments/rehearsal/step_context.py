@@ -1,0 +1,135 @@
+"""Step context of a rehearsal: real calls to a private sandbox, everything else in memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from aws.caller import Caller
+from aws.preview import PlannedCall, PreviewCaller
+from delegates.access.site_calls import SITE_SERVICE
+from deployments.engine.steps.inputs import build_expression_values, resolve_value
+from deployments.models import StepExecution
+from deployments.preview.delegate_reads import open_in_process
+from deployments.preview.step_context import PreviewedStageData, PreviewedStepData, PreviewStepContext
+from deployments.rehearsal.sandbox_access import SandboxCaller
+from steps.actions.non_aws_calls import FETCH_FILES, FIND_DIGEST, LIST_TAGS, NonAwsCalls
+
+# Reads without effects, which a step needs before it knows what to deploy.
+_FILE_READS = (FETCH_FILES, LIST_TAGS, FIND_DIGEST)
+
+
+class NotRehearsed(Exception):
+    """Signal raised for a call outside AWS, which a rehearsal does not make; the text is the reason."""
+
+
+@dataclass
+class ManifestReads:
+    """Reads of manifests and tags for a step from their real stores, and of nothing else."""
+
+    step: StepExecution | None = None
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer. Raises `NotRehearsed` for any other call."""
+        if self.step is None or service != SITE_SERVICE or operation not in _FILE_READS:
+            raise NotRehearsed(f"A rehearsal does not call {service} {operation}.")
+        return open_in_process(self.step).call(service, operation, params)
+
+
+class RehearsalCaller(PreviewCaller):
+    """Caller of a rehearsed stage: AWS calls go to the sandbox, and `calls` has them in order."""
+
+    def __init__(self, sandbox: SandboxCaller, manifests: ManifestReads) -> None:
+        super().__init__(manifests)
+        self.manifests = manifests
+        self._sandbox = sandbox
+
+    @property
+    def live_caller(self) -> Caller:
+        return self._sandbox
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer of the sandbox. Raises `AwsError`, `SandboxLost`."""
+        self.calls.append(PlannedCall(service, operation, dict(params)))
+        return self._sandbox.call(service, operation, params)
+
+
+class RefusedWork:
+    """Replacement for delegates, scripts and requests."""
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Raise `NotRehearsed`."""
+        raise NotRehearsed(OUTSIDE_AWS)
+
+
+OUTSIDE_AWS = "It does something outside AWS, which a rehearsal does not do."
+
+
+@dataclass
+class RehearsalClock:
+    """Time of a rehearsal, which the run moves."""
+
+    started_at: datetime
+    now: datetime
+
+    @property
+    def seconds(self) -> int:
+        """Return the rehearsed seconds so far."""
+        return int((self.now - self.started_at).total_seconds())
+
+
+@dataclass
+class RehearsedStepData(PreviewedStepData):
+    """Rollback data, outputs and log of a rehearsed step; `times` are the rehearsed seconds of the lines."""
+
+    times: list[int] = field(default_factory=list)
+
+
+class RehearsalStepContext(PreviewStepContext):
+    """Step context of one action in a rehearsal; `number` counts the actions of all steps."""
+
+    def __init__(
+        self,
+        stage_data: PreviewedStageData,
+        step_data: RehearsedStepData,
+        number: int,
+        outputs: Mapping[str, Any],
+        clock: RehearsalClock,
+    ) -> None:
+        super().__init__(stage_data, step_data, number, outputs)
+        self._clock = clock
+        self._times = step_data.times
+        self.is_write_requested = False
+        self.wakes_at: datetime | None = None
+
+    @property
+    def work(self) -> NonAwsCalls:
+        return NonAwsCalls(RefusedWork())
+
+    @property
+    def execution_id(self) -> str:
+        return str(self._stage_data.execution.pk)
+
+    @property
+    def intent(self) -> str:
+        return f"{self._stage_data.execution.pk.hex[:20]}-{self._number}-1"
+
+    def resolve_expression(self, path: str) -> Any:
+        values = build_expression_values(self._stage_data.execution, self._stage_data.stage)
+        return resolve_value(path, {**values, **self._get_values()})
+
+    def log(self, text: str, level: str = "info") -> None:
+        super().log(text, level)
+        self._times.append(self._clock.seconds)
+
+    def now(self) -> datetime:
+        return self._clock.now
+
+    def wait_for_change(self, until: datetime | None = None) -> None:
+        self.wakes_at = until
+
+    def sleep(self, until: datetime) -> None:
+        self.wakes_at = until
+
+    def request_write(self) -> None:
+        self.is_write_requested = True

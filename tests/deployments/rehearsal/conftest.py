@@ -1,0 +1,5 @@
+"""The demo project on a sandbox that stands for the real account."""
+
+from tests.deployments.conftest import _full_buckets, drive
+
+__all__ = ["_full_buckets", "drive"]

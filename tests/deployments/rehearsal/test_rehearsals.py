@@ -1,0 +1,59 @@
+"""A rehearsal finds what the run would find, and leaves the real account as it is."""
+
+from typing import Any
+
+import pytest
+
+from deployments.models import AwsCall, Execution, ServiceLock
+from deployments.preview.operations import validate_request
+from deployments.rehearsal.rehearsals import RehearsalResult, rehearse
+from pipelines.models import Pipeline
+from tests.fixtures.engine_driver import Drive
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+
+def _rehearse(drive: Drive, behavior: str, tag: str = "1.28", **inputs: Any) -> RehearsalResult:
+    request = validate_request(drive.deployer, drive.pipeline, tag, inputs)
+    return rehearse(request, drive.pipeline, behavior)
+
+
+@pytest.mark.parametrize(("behavior", "tag"), [("crashes", "crash"), ("not_pulled", "nopull")])
+def test_a_rehearsal_finds_the_same_failure_as_the_run(drive: Drive, behavior: str, tag: str) -> None:
+    assert drive.run("1.27").status == "SUCCESS"
+    before = drive.mark()
+    rehearsed = _rehearse(drive, behavior, tag)
+    assert drive.effects(before) == []
+    assert rehearsed.status == "FAILED"
+    failure = drive.run(tag).failure
+    assert failure is not None
+    assert rehearsed.reason == failure["message"]
+
+
+def test_a_rehearsal_of_a_good_image_ends_well_and_leaves_no_rows(drive: Drive) -> None:
+    before = drive.mark()
+    rehearsed = _rehearse(drive, "healthy")
+    assert (rehearsed.status, rehearsed.reason) == ("SUCCEEDED", "")
+    assert [step.status for step in rehearsed.steps] == ["SUCCEEDED"]
+    assert "ecs:CreateService" in rehearsed.steps[0].writes
+    assert drive.effects(before) == []
+    assert not Execution.objects.exists()
+    assert not AwsCall.objects.exists()
+    assert not ServiceLock.objects.exists()
+
+
+def test_a_rehearsal_meets_the_denials_of_the_simulation(drive: Drive) -> None:
+    drive.sandbox.fault("denied", service="ecs", operation="CreateService")
+    rehearsed = _rehearse(drive, "healthy")
+    assert rehearsed.denied == ["ecs:CreateService"]
+    assert rehearsed.status == "FAILED"
+    assert rehearsed.reason.startswith("AWS denied ecs:CreateService")
+
+
+def test_a_blue_green_release_is_rehearsed_with_its_listeners(drive: Drive) -> None:
+    drive.pipeline = Pipeline.objects.get(identifier="blue_green_demo")
+    assert drive.run("1.27").status == "SUCCESS"
+    before = drive.mark()
+    rehearsed = _rehearse(drive, "healthy")
+    assert (rehearsed.status, rehearsed.reason) == ("SUCCEEDED", "")
+    assert drive.effects(before) == []
