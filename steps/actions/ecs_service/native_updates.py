@@ -47,7 +47,14 @@ class UpdateNativeService(CreateOrUpdateService):
         if strategy := describe_strategy(definition):
             context.log(strategy)
         elif has_existed_before(context):
-            _refuse_lost_traffic(context, context.load_for_rollback("service before")["raw"], definition)
+            live = context.load_for_rollback("service before")["raw"]
+            if group := _find_lost_group(context, live, definition):
+                raise ActionFailed(
+                    "TRAFFIC_WOULD_BE_LOST",
+                    f"Production traffic goes to target group {group}, which a rolling deployment by this "
+                    "service definition leaves without targets. Set targetGroupArn of loadBalancers to this "
+                    "target group, and run again.",
+                )
         super().start(context)
 
     def save_outputs(self, context: StepContext, service: EcsService) -> None:
@@ -65,6 +72,11 @@ class UpdateNativeService(CreateOrUpdateService):
         except Invalid as refused:
             # It ended meanwhile; the next read shows how.
             context.log(f"ECS did not stop it: {refused.display_message}", "warning")
+
+    def undo(self, context: StepContext) -> None:
+        if has_existed_before(context):
+            _require_traffic_kept(context, context.load_for_rollback("service before")["raw"])
+        super().undo(context)
 
     def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation != "StopServiceDeployment":
@@ -101,8 +113,21 @@ class UpdateNativeService(CreateOrUpdateService):
             yield ChecklistEntry(subject, "0 %", format_percent(weight), weight == 0)
 
 
-def _refuse_lost_traffic(context: StepContext, live: Json, definition: Json) -> None:
-    """Fail if a rolling deployment would leave the target group that has the production traffic.
+def _require_traffic_kept(context: StepContext, before: Json) -> None:
+    """Ask a person if the earlier settings, of a rolling deployment, would leave the production traffic."""
+    name = context.get_output("serviceName")
+    live = None if describe_strategy(before) else context.ecs.describe_service(context.cluster, name)
+    if live is not None and (group := _find_lost_group(context, live.raw, before)):
+        raise InterventionRequired(
+            "TRAFFIC_WOULD_BE_LOST",
+            f"Production traffic goes to target group {group}, which the earlier settings of Service {name} "
+            "leave without targets. Ignore to leave the service as it is, then deploy the earlier version "
+            "with targetGroupArn of this target group.",
+        )
+
+
+def _find_lost_group(context: StepContext, live: Json, definition: Json) -> str:
+    """Return the target group with production traffic that a rolling deployment would leave; mostly "".
 
     A service of a strategy with two target groups ends on either of them.
     """
@@ -110,19 +135,14 @@ def _refuse_lost_traffic(context: StepContext, live: Json, definition: Json) -> 
     kept = {balancer.get("targetGroupArn") for balancer in definition.get("loadBalancers", balancers)}
     for balancer in balancers:
         advanced = balancer.get("advancedConfiguration") or {}
-        rule = advanced.get("productionListenerRule")
-        if not rule:
+        if not (rule := advanced.get("productionListenerRule")):
             continue
         weights = get_target_group_weights(_read_actions(context, rule))
         own_groups = {balancer.get("targetGroupArn"), advanced.get("alternateTargetGroupArn")}
-        for group, weight in weights.items():
-            if weight and group in own_groups - kept:
-                raise ActionFailed(
-                    "TRAFFIC_WOULD_BE_LOST",
-                    f"The production rule {rule} sends traffic to target group {group}, which a rolling "
-                    "deployment by this service definition leaves without targets. Set targetGroupArn of "
-                    "loadBalancers to this target group, and run again.",
-                )
+        lost = [group for group, weight in weights.items() if weight and group in own_groups - kept]
+        if lost:
+            return lost[0]
+    return ""
 
 
 def _read_actions(context: StepContext, rule: str) -> Sequence[Json]:

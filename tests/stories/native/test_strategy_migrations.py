@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from connectors.models import FileNode
+from deployments.execution.operations import roll_back_execution
 from deployments.models import Execution
 from tests.stories.native.conftest import SERVICE_FILE, Native
 
@@ -77,3 +78,24 @@ def test_a_rolling_service_becomes_blue_green_and_rolling_again(native: Native) 
     assert get_result(last) == ("SUCCESS", "COMPLETED"), native.log(last)[-6:]
     assert get_settings(native)["deploymentConfiguration"]["strategy"] == "ROLLING"
     assert native.shop.meetings == [], "production always had a healthy target"
+
+
+def test_a_rollback_to_a_rolling_service_asks_before_it_leaves_the_production_traffic(native: Native) -> None:
+    choose_rolling(native, "target1")
+    save_steps(native, "EcsRollingDeploy", "EcsRollingRollback")
+    native.run("1")
+    native.choose("BLUE_GREEN")
+    native.save_pipeline({})
+    execution = native.shop.run("2", visited=True)
+    mark = native.shop.drive.mark()
+    roll_back_execution(actor=native.shop.drive.deployer, execution=execution)
+    for _ in range(120):
+        native.shop.drive.pass_time(1)
+        native.shop.visit()
+        execution.refresh_from_db()
+        if execution.status == "INTERVENTION_WAITING":
+            break
+    assert execution.status == "INTERVENTION_WAITING", native.log(execution)[-8:]
+    assert any("Production traffic goes to target group" in line for line in native.log(execution))
+    assert "UpdateService" not in native.shop.drive.effects(mark)
+    assert native.shop.meetings == []
