@@ -1,14 +1,17 @@
 """Shifts of traffic that workers, AWS or people interrupt: what was found comes back, and nothing is lost."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from deployments.approvals.operations import reject_step
 from deployments.engine.lease import LEASE_DURATION
 from deployments.execution.operations import abort_execution
 from deployments.journal.runtime import set_hook
-from deployments.models import AwsCall, Execution, StepExecution
+from deployments.models import Approval, AwsCall, Execution, StepExecution
+from rbac.models import Scope, User, UserGroup
 from tests.deployments.engine.simulator.schedule import Death
 from tests.stories.blue_green.shop import Shop
 
@@ -161,3 +164,40 @@ def test_weights_that_do_not_rise_from_step_to_step_move_nothing_more(shop: Shop
     execution = shop.run("2")
     assert execution.failure["code"] == "WEIGHT_NOT_RISING"
     assert _state(shop) == before
+
+
+def test_an_approval_between_two_shifts_plans_the_rest_and_a_rejection_gives_the_share_back(
+    shop: Shop,
+) -> None:
+    scope = Scope.objects.get(identifier="demo")
+    approver = User.objects.get(username="admin")
+    approver.user_groups.add(UserGroup.objects.create(scope=scope, identifier="ops", name="Ops"))
+    spec = {"approvers": {"userGroups": ["ops"]}}
+    approval_step = {
+        "type": "HarnessApproval",
+        "identifier": "go",
+        "name": "Go",
+        "timeout": "1h",
+        "spec": spec,
+    }
+    shares = [{"steps": [{"weight": weight}]} for weight in (10, 100)]
+    before = _deploy_first(shop, *shares, between=[{"step": approval_step}])
+    execution = shop.drive.start("2")
+    approval = _until_asked(shop, execution)
+    (stage,) = json.loads(approval.plan)["stages"]
+    plan = {step["identifier"]: step["would"] for step in stage["steps"]}
+    assert [(name, would["failure"]) for name, would in plan.items()] == [("shift2", None), ("swap", None)]
+    assert "100" in str(plan["shift2"]["changes"]), plan["shift2"]
+    reject_step(actor=approver, approval=approval, diff=approval.plan_hash, comment="not today")
+    shop.until_over(execution, visited=True)
+    assert _get_result(execution)[0] == "APPROVAL_REJECTED", shop.drive.log(execution)
+    assert _state(shop) == before
+
+
+def _until_asked(shop: Shop, execution: Execution) -> Approval:
+    for _ in range(300):
+        shop.drive.pass_time(1)
+        waiting = Approval.objects.filter(execution=execution, status="WAITING").exclude(plan_hash="")
+        if approval := waiting.first():
+            return approval
+    raise AssertionError(shop.drive.log(execution)[-8:])
