@@ -21,6 +21,8 @@ from web.http.problems import BadInput
 BLUE_GREEN_STEP = "EcsBlueGreenCreateService"
 # Steps that cannot follow a deployment whose traffic ECS shifts itself.
 CLASSIC_STEPS = frozenset({"EcsRollingDeploy", "EcsCanaryDeploy", BLUE_GREEN_STEP})
+# Steps that need a desired count, or traffic for a second version.
+REPLICA_STEPS = frozenset({"EcsCanaryDeploy", "EcsNativeDeploy", BLUE_GREEN_STEP})
 # Text of every pipeline with the blue/green step or strategy.
 _BLUE_GREEN_MARKER = "BlueGreen"
 
@@ -84,6 +86,7 @@ def _list_target_faults(target: StageTarget, reader: Principal) -> Iterator[str]
         reader,
         is_blue_green=_is_blue_green(target.spec),
         is_classic=bool(types & CLASSIC_STEPS),
+        is_only_rolling=not types & REPLICA_STEPS,
     )
 
 
@@ -94,9 +97,15 @@ def _list_faults(
     *,
     is_blue_green: bool = False,
     is_classic: bool = False,
+    is_only_rolling: bool = True,
 ) -> Iterator[str]:
     for manifest in merge_visible_manifests(SERVICE_DEFINITION, rows, scope, reader):
-        problems = check_deployable(manifest.document, is_blue_green=is_blue_green, is_classic=is_classic)
+        problems = check_deployable(
+            manifest.document,
+            is_blue_green=is_blue_green,
+            is_classic=is_classic,
+            is_only_rolling=is_only_rolling,
+        )
         yield from map(str, problems)
 
 

@@ -20,15 +20,23 @@ TARGET_GROUP_KEY = "targetGroupArn"
 def list_strategy_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProblem]:
     """Yield the settings that no step can deploy."""
     controller = _get_mapping(definition, "deploymentController").get("type", "ECS")
-    scheduling = definition.get("schedulingStrategy", "REPLICA")
     if _is_unsupported_choice(controller, "ECS"):
         message = (
             f"the {controller} deployment controller is not supported. Remove "
             "deploymentController, or deploy this ECS service with that controller"
         )
         yield ShapeProblem(("deploymentController", "type"), message)
+
+
+def list_daemon_problems(definition: Mapping[str, Any]) -> Iterator[ShapeProblem]:
+    """Yield a scheduling strategy that only the step EcsRollingDeploy deploys."""
+    scheduling = definition.get("schedulingStrategy", "REPLICA")
     if _is_unsupported_choice(scheduling, "REPLICA"):
-        message = f"{scheduling} has no desired count. Use schedulingStrategy REPLICA"
+        message = (
+            f"{scheduling} runs one task on each container instance: there is neither a count nor a second "
+            "version to give traffic to. Deploy this service with the step EcsRollingDeploy, or use "
+            "schedulingStrategy REPLICA"
+        )
         yield ShapeProblem(("schedulingStrategy",), message)
 
 
@@ -189,17 +197,23 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
 
 
 def check_deployable(
-    document: Document, *, is_blue_green: bool = False, is_classic: bool = False
+    document: Document,
+    *,
+    is_blue_green: bool = False,
+    is_classic: bool = False,
+    is_only_rolling: bool = True,
 ) -> tuple[ManifestProblem, ...]:
     """Return the reasons why a service definition with unresolved expressions could never be deployed.
 
-    `is_classic` for a stage that deploys with other steps than EcsNativeDeploy.
+    `is_classic` for a stage that deploys with other steps than EcsNativeDeploy, `is_only_rolling` for one
+    that deploys with none but EcsRollingDeploy.
     """
     value = remove_nulls(document.value)
     if not isinstance(value, Mapping):
         return ()
     problems = [*list_strategy_problems(value), *(list_blue_green_problems(value) if is_blue_green else ())]
     problems += list_native_problems(value) if is_classic else ()
+    problems += () if is_only_rolling else list_daemon_problems(value)
     return _build_checked_manifest(document, dict(value), problems).problems
 
 

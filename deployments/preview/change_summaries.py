@@ -5,6 +5,7 @@ from typing import Any
 
 from aws.apis.ecs_types import get_arn_name
 from aws.preview import PlannedCall
+from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.native_strategies import describe_strategy
 
 
@@ -18,7 +19,9 @@ Params = Mapping[str, Any]
 
 
 def _describe_service_creation(params: Params, _: Params) -> str:
-    count = _format_tasks(params.get("desiredCount", 1))
+    count = "one task on each matching container instance"
+    if not is_daemon(params):
+        count = _format_tasks(params.get("desiredCount", 1))
     return f"Service {params['serviceName']} is created with {count}.{_add_strategy(params)}"
 
 
@@ -28,6 +31,8 @@ def _describe_service_update(params: Params, before: Params) -> str:
     count = f"keeps its desired count of {old}" if new == old else f"goes from {_format_tasks(old)} to {new}"
     if controller := params.get("deploymentController"):
         return f"Service {name} is deployed by {controller['type']} from now on, in place."
+    if is_daemon(before):
+        count = f"keeps one task on each of {old} container instances"
     replacement = ", and all its tasks are replaced" if params.get("forceNewDeployment") else ""
     return f"Service {name} {count}{replacement}.{_add_strategy(params)}"
 

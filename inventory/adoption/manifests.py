@@ -22,6 +22,7 @@ from inventory.drift.documents.field_rules import (
 )
 from pipelines.pipeline_templates import render_pipeline_template
 from steps.actions.blue_green.traffic import list_target_groups
+from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.snapshots import ECS, get_controller
 from steps.kinds.controller import CHANGE_TYPE, ROLLBACK_TYPE
 from steps.strategies.registry import build_step_document
@@ -62,12 +63,15 @@ def build_manifests(running: ServiceDocuments) -> ReadBackManifests:
     service.pop("tags", None)
     if tags:
         service["tags"] = [{"key": key, "value": value} for key, value in sorted(tags.items())]
-    service["desiredCount"] = int((running.service or {}).get("desiredCount", 0))
+    if is_daemon(service):
+        service.pop("desiredCount", None)
+    else:
+        service["desiredCount"] = int((running.service or {}).get("desiredCount", 0))
     task_definition = _build_manifest(TASK_DEFINITION, running.task_definition or {})
     documents = ServiceDocuments(
         task_definition=task_definition,
         service=service,
-        count=None if running.target else service["desiredCount"],
+        count=None if running.target else service.get("desiredCount"),
         target=_build_manifest(SCALABLE_TARGET, running.target) if running.target else None,
         policies={name: _build_manifest(SCALING_POLICY, policy) for name, policy in running.policies.items()},
         tags=tags,
@@ -79,9 +83,9 @@ def is_blue_green_half(name: str, service: Mapping[str, Any]) -> bool:
     """Return whether an ECS service is one half of a blue/green pair.
 
     Its name says so, and it has exactly one target group, which a swap of traffic needs. A service whose
-    traffic ECS itself or CodeDeploy shifts is whole.
+    traffic ECS itself or CodeDeploy shifts, or of which each instance runs a task, is whole.
     """
-    is_pair = get_controller(service) == ECS and not get_native_strategy(service)
+    is_pair = get_controller(service) == ECS and not get_native_strategy(service) and not is_daemon(service)
     return is_pair and bool(_PAIR_SUFFIX.search(name)) and len(list_target_groups(service)) == 1
 
 

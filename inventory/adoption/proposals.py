@@ -34,6 +34,7 @@ from inventory.drift.documents.field_rules import (
 from inventory.models.adoption import Adoption
 from inventory.models.drift import TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.snapshots import CONTROLLER_TOOLS, ECS, get_controller
 
 SERVICE_NOT_FOUND_REASON: Final = "The ECS service or its task definition no longer exists."
@@ -79,6 +80,8 @@ class AdoptionProposal:
         """Return the strategies that can deploy the service, the default first."""
         if get_native_strategy(self.documents.service or {}):
             return ("Native",)
+        if is_daemon(self.documents.service or {}):
+            return ("Rolling",)
         return ("BlueGreen",) if self.is_pair else ("Rolling", "Canary")
 
 

@@ -21,13 +21,7 @@ def check_service(service: Json) -> Iterator[str]:
     if controller != ECS:
         obstacles = list_controller_obstacles(service)
         yield from (f"{obstacle}. Then read the ECS service again." for obstacle in obstacles)
-    if service.get("schedulingStrategy", "REPLICA") != "REPLICA":
-        yield (
-            "The ECS service uses the DAEMON scheduling strategy, which has no desired count. AWS "
-            "cannot change the scheduling strategy of an ECS service. Create a new ECS service with "
-            "REPLICA to deploy it with Slipway."
-        )
-    if controller == ECS and _is_deploying(service):
+    elif _is_deploying(service):
         yield (
             "An ECS deployment is in progress. Wait until it completes, or fix it if it is stuck. Then read "
             "the ECS service again."

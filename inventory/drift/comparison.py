@@ -19,6 +19,7 @@ from inventory.drift.documents.differences import (
 from inventory.drift.documents.field_rules import SERVICE_DEFINITION
 from inventory.models.drift import DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
+from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.update_fields import merge_deployment_fields
 
 
@@ -37,7 +38,8 @@ def build_running_documents(
     return ServiceDocuments(
         task_definition=task_definition,
         service=raw,
-        count=None if target is not None else live.desired,
+        # ECS sets the count of a DAEMON service to that of its container instances.
+        count=None if target is not None or is_daemon(raw) else live.desired,
         target=target,
         policies=policies,
         tags=parse_tags(raw.get("tags")),

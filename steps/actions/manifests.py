@@ -8,6 +8,7 @@ from aws.validation.problems import format_path
 from aws.validation.rules import compatibility
 from steps.actions.base import Action, ActionFailed, action
 from steps.actions.context import LoadedManifest, ManifestSource, StepContext
+from steps.actions.ecs_service.daemons import refuse_daemon, refuse_daemon_scaling
 from steps.actions.scaling_state import SCALABLE_TARGETS, SCALING_POLICIES
 
 TASK_DEFINITION = "EcsTaskDefinition"
@@ -24,10 +25,11 @@ _KINDS = (TASK_DEFINITION, SERVICE_DEFINITION, SCALABLE_TARGET, SCALING_POLICY)
 class FetchManifests(Action):
     """Fetch the task definition and the service definition, resolve expressions, validate them (R192).
 
-    `for_native` for a deployment by ECS's own strategy.
+    `for_native` for a deployment by ECS's own strategy, `allows_daemon` for one of DAEMON services too.
     """
 
     for_native: bool = False
+    allows_daemon: bool = False
 
     @property
     def title(self) -> str:
@@ -45,6 +47,9 @@ class FetchManifests(Action):
         _save_task_definition(context, task_definition.value, service_definition.value)
         if not self.for_native:
             _refuse_native_strategy(service_definition)
+        if not self.allows_daemon:
+            refuse_daemon(service_definition.value)
+        refuse_daemon_scaling(service_definition.value, [loaded.value for loaded in (*targets, *policies)])
         context.save_for_rollback("service definition", service_definition.value)
         context.set_outputs(serviceName=service_definition.value["serviceName"])
         context.save_for_rollback(SCALABLE_TARGETS, [loaded.value for loaded in targets])

@@ -55,7 +55,7 @@ _OUTPUTS = {
 )
 def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
     """Replace the ECS service's tasks with the new version, as fast as its percentages allow."""
-    yield unit("Fetch manifests", FetchManifests())
+    yield unit("Fetch manifests", FetchManifests(allows_daemon=True))
     yield unit("Prepare rollback data", SaveCurrentService())
     yield unit(
         "Deploy",

@@ -56,6 +56,11 @@ def service(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in definition.items() if value is not None}
 
 
+def daemon(**changes: Any) -> dict[str, Any]:
+    on_each_instance = {"launchType": "EC2", "schedulingStrategy": "DAEMON", "desiredCount": None}
+    return service(**{**on_each_instance, "networkConfiguration": None, **changes})
+
+
 def validate_task(definition: dict[str, Any]) -> list[ShapeProblem]:
     return validate_parameters("ecs", "RegisterTaskDefinition", definition)
 
@@ -291,6 +296,9 @@ def test_sizes_are_read_as_aws_writes_them(text: str, size: int | None) -> None:
     assert parse_units(text) == size
 
 
+_MAXIMUM = "deploymentConfiguration.maximumPercent"
+
+
 def balancer(**changes: Any) -> dict[str, Any]:
     arn = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/web/0123456789abcdef"
     entry = {"targetGroupArn": arn, "containerName": "web", "containerPort": 80, **changes}
@@ -345,6 +353,9 @@ def vpc(**changes: Any) -> dict[str, Any]:
         ),
         (service(desiredCount=-1), "desiredCount", "negative"),
         (service(schedulingStrategy="DAEMON", desiredCount=None), "schedulingStrategy", "not for Fargate"),
+        (daemon(deploymentConfiguration={"maximumPercent": 200}), _MAXIMUM, "has to be 100"),
+        (daemon(placementStrategy=[{"type": "random"}]), "placementStrategy", "not possible"),
+        (daemon(desiredCount=1), "desiredCount", "no desired count"),
         (
             service(deploymentConfiguration={"maximumPercent": 100, "minimumHealthyPercent": 100}),
             "deploymentConfiguration",

@@ -44,8 +44,12 @@ def _check_scheduling(definition: RuleDocument) -> Iterator[ShapeProblem]:
             yield ShapeProblem(
                 ("desiredCount",), "the scheduling strategy DAEMON has no desired count; remove it"
             )
-        if definition.get("launchType") == "FARGATE":
+        if launch_settings.is_on_fargate(definition):
             yield ShapeProblem(("schedulingStrategy",), "the scheduling strategy DAEMON is not for Fargate")
+        for key in ("placementStrategy", "volumeConfigurations"):
+            if definition.get(key):
+                message = "is not possible with the scheduling strategy DAEMON; remove it"
+                yield ShapeProblem((key,), message)
     elif count is None:
         message = "without desiredCount AWS refuses to create the service (an update keeps the count)"
         yield ShapeProblem((), message, is_warning=True)
@@ -56,15 +60,19 @@ def _check_scheduling(definition: RuleDocument) -> Iterator[ShapeProblem]:
 def _check_percentages(definition: RuleDocument) -> Iterator[ShapeProblem]:
     configuration = definition.get("deploymentConfiguration") or {}
     path = ("deploymentConfiguration",)
+    is_daemon = definition.get("schedulingStrategy") == "DAEMON"
     minimum, maximum = (
-        configuration.get("minimumHealthyPercent", 100),
-        configuration.get("maximumPercent", 200),
+        configuration.get("minimumHealthyPercent", 0 if is_daemon else 100),
+        configuration.get("maximumPercent", 100 if is_daemon else 200),
     )
     if not isinstance(minimum, int) or not isinstance(maximum, int):
         return
     for key, percent in (("minimumHealthyPercent", minimum), ("maximumPercent", maximum)):
         if percent < 0:
             yield ShapeProblem((*path, key), f"is {percent}; it cannot be negative")
+    if is_daemon and maximum != 100:
+        message = f"is {maximum}; with the scheduling strategy DAEMON it has to be 100"
+        yield ShapeProblem((*path, "maximumPercent"), message)
     if definition.get("availabilityZoneRebalancing") == "ENABLED" and maximum <= 100:
         message = "availabilityZoneRebalancing needs a maximumPercent above 100"
         yield ShapeProblem((*path, "maximumPercent"), message)

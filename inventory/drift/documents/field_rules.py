@@ -43,6 +43,9 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "MetricDataQueries": {"ReturnData": True},
 }
 
+# The defaults of deploymentConfiguration for the scheduling strategy DAEMON.
+DAEMON_PERCENTAGES: Final[Mapping[str, int]] = {"minimumHealthyPercent": 0, "maximumPercent": 100}
+
 # Lists with named entries; their order does not matter.
 ENTRY_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "containerDefinitions": ("name",),

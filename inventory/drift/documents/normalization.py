@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from aws.shapes import get_parameter_names
 from inventory.drift.documents.field_rules import (
+    DAEMON_PERCENTAGES,
     DEFAULTS,
     ENTRY_KEYS,
     IGNORED_FIELDS,
@@ -45,9 +46,19 @@ def normalize_document(kind: str, document: Mapping[str, Any]) -> dict[str, Any]
     if kind == TASK_DEFINITION:
         selected = _normalize_units(selected)
     normalized = _normalize_structure(selected, kind)
+    if document.get("schedulingStrategy") == "DAEMON":
+        normalized["deploymentConfiguration"] = {
+            **normalized.get("deploymentConfiguration", {}),
+            **_get_daemon_percentages(document.get("deploymentConfiguration") or {}),
+        }
     if kind == TASK_DEFINITION and document.get("networkMode") in ("awsvpc", "host"):
         _drop_default_host_ports(normalized)
     return normalized
+
+
+def _get_daemon_percentages(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the percentages of a DAEMON service, whose defaults are not those of other services."""
+    return {key: configuration.get(key, default) for key, default in DAEMON_PERCENTAGES.items()}
 
 
 def _normalize_units(document: Mapping[str, Any]) -> dict[str, Any]:

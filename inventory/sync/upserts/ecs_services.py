@@ -8,6 +8,7 @@ from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, Synced
 from inventory.sync.column_values import build_row, clean_document
 from inventory.sync.ecs_payloads import MAX_SERVICE_NAME_LENGTH, AwsPayload, list_payloads
 from inventory.sync.owners import EcsServiceOwners
+from steps.actions.ecs_service.daemons import is_daemon
 
 _SERVICE_FIELDS: Final = (
     "arn", "service", "infrastructure", "status", "desired", "running", "pending", "task_definition",
@@ -37,11 +38,15 @@ def upsert_services(cluster: SyncedCluster, response: object, now: datetime) -> 
 def _find_changed_counts(
     cluster: SyncedCluster, by_name: Mapping[str, AwsPayload]
 ) -> dict[int, tuple[int, int]]:
-    """Return the desired counts before and now, by key, where they differ."""
+    """Return the desired counts before and now, by key, where they differ.
+
+    Not those of DAEMON services, whose count follows the container instances.
+    """
     rows = EcsServiceRecord.objects.filter(cluster=cluster, name__in=list(by_name), gone_at=None)
     counts = (
         (pk, before, by_name[name].number("desiredCount") or 0)
         for pk, name, before in rows.values_list("pk", "name", "desired")
+        if not is_daemon(by_name[name].raw)
     )
     return {pk: (before, now) for pk, before, now in counts if before != now}
 

@@ -50,6 +50,8 @@ def check_daemon(service: SandboxService) -> None:
         raise InvalidEcsParameter(
             "The maximumPercent of a service with the daemon scheduling strategy is 100."
         )
+    if service.availability_zone_rebalancing == "ENABLED":
+        raise InvalidEcsParameter("The daemon scheduling strategy does not support AZ rebalancing.")
     if service.placement_strategy:
         raise InvalidEcsParameter("The daemon scheduling strategy does not support placement strategies.")
     if service.volume_configurations:

@@ -144,6 +144,7 @@ def _build_service(backend: "SandboxEcs", cluster: Any, params: Mapping[str, Any
         deployment_configuration=_merge_configuration({**DEFAULT_CONFIGURATION, **percentages}, params),
         deployment_controller=dict(controller),
         scheduling_strategy=strategy,
+        availability_zone_rebalancing="DISABLED" if strategy == daemons.DAEMON else "ENABLED",
         launch_type=launch_type,
         tags=copy.deepcopy(params.get("tags") or []),
         role_arn=_get_role_arn(backend, params.get("role")),

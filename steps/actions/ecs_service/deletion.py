@@ -7,6 +7,7 @@ from steps.actions.base import Action, ActionFailed, action
 from steps.actions.confirmations import CallRecord, Confirmation
 from steps.actions.context import StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
+from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.snapshots import GONE_STATUSES, build_snapshot, delete_ecs_service
 
 _SAVED_SERVICE = "service before"
@@ -70,7 +71,7 @@ class StopServiceTasks(Action):
     def start(self, context: StepContext) -> None:
         before = context.load_for_rollback(_SAVED_SERVICE)
         live = _read_service(context, self.service, self.expected) if before else None
-        if live is None or live.desired == 0 or _has_no_count(live):
+        if live is None or live.desired == 0 or is_daemon(live.raw):
             return
         context.save_for_rollback(_SAVED_DEPLOYMENTS, [deployment.id for deployment in live.deployments])
         context.log(f"Updating Service {self.service} from {live.desired} to 0 tasks")
@@ -84,7 +85,7 @@ class StopServiceTasks(Action):
         if not context.load_for_rollback(_SAVED_SERVICE):
             return True
         service = context.observe_service(self.service).service
-        if service is None or service.status in GONE_STATUSES or _has_no_count(service):
+        if service is None or service.status in GONE_STATUSES or is_daemon(service.raw):
             return True
         context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
         if not service.running and not service.pending:
@@ -129,7 +130,3 @@ class DeleteEcsService(Action):
             return False
         context.log(f"Service {self.service} is deleted", "success")
         return True
-
-
-def _has_no_count(service: EcsService) -> bool:
-    return bool(service.raw.get("schedulingStrategy") == "DAEMON")

@@ -11,6 +11,7 @@ from aws.errors import AwsError
 from guards.limits import FAIL_FAST_MINUTES, FAIL_FAST_TASKS, STABLE_SECONDS
 from steps.actions.base import ActionFailed, BadStepSettingError
 from steps.actions.context import StepContext
+from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.diagnosis import HEALTHY_AFTER
 from steps.expressions import has_expression
 
@@ -59,7 +60,7 @@ def evaluate_deployment(service: EcsService | None, own_deployment: OwnDeploymen
     if deployment is not None and deployment.rollout_state == "FAILED":
         return _evaluate_failed(service, deployment, own_deployment)
     if service.primary.id == own_deployment.deployment_id:
-        return _evaluate_primary(service.primary, own_deployment)
+        return _evaluate_primary(service, service.primary, own_deployment)
     if service.primary.id == own_deployment.primary_before:
         return HealthVerdict.MAYBE_BACK
     return HealthVerdict.MAYBE_SUPERSEDED
@@ -88,13 +89,18 @@ def _evaluate_failed(
     return HealthVerdict.GOING if rolls_back else HealthVerdict.FAILED
 
 
-def _evaluate_primary(primary: EcsDeployment, own_deployment: OwnDeployment) -> HealthVerdict:
+def _evaluate_primary(
+    service: EcsService, primary: EcsDeployment, own_deployment: OwnDeployment
+) -> HealthVerdict:
     if primary.task_definition != own_deployment.task_definition:
         return HealthVerdict.GOING
-    if primary.desired == 0 and own_deployment.desired_count > 0:
+    is_completed = primary.rollout_state == "COMPLETED"
+    # ECS counts the instances of a DAEMON service after our write.
+    expects_tasks = is_completed if is_daemon(service.raw) else own_deployment.desired_count > 0
+    if primary.desired == 0 and expects_tasks:
         # Nothing runs, so nothing shows that the new version works.
         return HealthVerdict.MAYBE_NO_TASKS
-    is_complete = primary.running >= primary.desired and primary.rollout_state == "COMPLETED"
+    is_complete = primary.running >= primary.desired and is_completed
     return HealthVerdict.COMPLETED if is_complete else HealthVerdict.GOING
 
 
@@ -120,7 +126,7 @@ def is_verdict_certain(
             and primary.created_at > own_deployment.started_at
         )
     if verdict is HealthVerdict.MAYBE_NO_TASKS:
-        return own_deployment.was_observed
+        return own_deployment.was_observed and service is not None and not is_daemon(service.raw)
     if verdict is HealthVerdict.MAYBE_GONE and service is not None and not service.is_active:
         # The service that answered our write, and not an earlier one of the same name.
         return bool(own_deployment.service_created) and own_deployment.service_created == str(

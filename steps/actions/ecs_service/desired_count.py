@@ -12,6 +12,7 @@ from steps.actions.blue_green.scale_down import get_replaced_pair_count
 from steps.actions.confirmations import CallRecord, Confirmation, has_recent_write, is_read_stale
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
+from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.snapshots import GONE_STATUSES, build_snapshot, is_own_deployment
 from steps.actions.scaling_state import (
     compute_bounds,
@@ -26,11 +27,13 @@ FOREIGN_COUNT = "others changed the count"
 
 def compute_initial_count(
     context: StepContext, definition: Mapping[str, Any], *, as_running: bool = False
-) -> int:
-    """Return the desired count of an ECS service that does not exist yet.
+) -> int | None:
+    """Return the desired count of an ECS service that does not exist yet; None for a DAEMON service.
 
     A service that replaces a blue/green pair gets the pair's count unless the manifest has one.
     """
+    if is_daemon(definition):
+        return None
     before = get_replaced_pair_count(context)
     if before and (as_running or "desiredCount" not in definition):
         return _clamp_to_bounds(context, before)
@@ -45,6 +48,8 @@ def compute_update_count(
     With a scalable target, auto scaling owns the count; it is only moved into the bounds. A service that was
     scaled down for a blue/green pair takes over the pair's count.
     """
+    if is_daemon(live.raw):
+        return None
     before, count = get_replaced_pair_count(context), definition.get("desiredCount")
     is_scaled = get_saved_scaling(context).target is not None or bool(get_manifest_scaling(context))
     if before and live.desired == 0 and (as_running or is_scaled or count is None):
@@ -60,8 +65,11 @@ def compute_update_count(
 def compute_restored_count(context: StepContext, before: Mapping[str, Any], live: EcsService) -> int:
     """Return the desired count that an undo requests: the saved one, unless others own the count.
 
-    Auto scaling owns it once resumed, and so does a person who changed it after our request.
+    Auto scaling owns it once resumed, ECS that of a DAEMON service, and a person who changed it after our
+    request.
     """
+    if is_daemon(live.raw):
+        return live.desired
     target = get_saved_scaling(context).target
     if target is None:
         return live.desired if is_foreign_count(context, before, live.desired) else int(before["desired"])
@@ -80,7 +88,7 @@ def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int
 def is_count_restored(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
     """Return whether a count is an acceptable result of a rollback."""
     target = get_saved_scaling(context).target
-    if count == before["desired"]:
+    if count == before["desired"] or is_daemon(before["raw"]):
         return True
     if target is None:
         return is_foreign_count(context, before, count)
@@ -142,7 +150,7 @@ class FindServiceToScale(Action):
                 f"There is no ECS service {self.service} in cluster {context.cluster}. Correct service of "
                 "the step, or deploy it first.",
             )
-        if live.raw.get("schedulingStrategy") == "DAEMON":
+        if is_daemon(live.raw):
             raise ActionFailed(
                 "CONTROLLER_NOT_SUPPORTED",
                 f"Service {self.service} runs one task on each instance: it has no count to change.",

@@ -16,6 +16,7 @@ from steps.actions.confirmations import (
     wait_past_read_lag,
 )
 from steps.actions.context import EarlierStep, ServiceObservation, StepContext
+from steps.actions.ecs_service.daemons import get_scheduling, is_daemon
 from steps.actions.ecs_service.update_fields import merge_deployment_fields
 
 ECS = "ECS"
@@ -92,7 +93,7 @@ def describe_restore(saved: EarlierStep) -> tuple[str, ...]:
         old, new = (text.rsplit("/", 1)[-1] for text in (before["task_definition"], arn))
         sentences.append(f"Service {name}: task definition {new} back to {old}")
     count = saved.get_output("desiredCount")
-    if count is not None and count != before["desired"]:
+    if count is not None and count != before["desired"] and not is_daemon(before["raw"]):
         sentences.append(f"Service {name}: restore desired count from {count} to {before['desired']}")
     return (*sentences,) or (f"Service {name}: restore the changed settings",)
 
@@ -102,12 +103,16 @@ def get_controller(service: Mapping[str, Any]) -> str:
     return str((service.get("deploymentController") or {}).get("type", ECS))
 
 
-def refuse_foreign_controller(before: Mapping[str, Any], *, for_native: bool = False) -> None:
-    """Raise `ActionFailed` unless ECS's rolling update deploys the service; `for_native` any of ECS."""
+def refuse_foreign_controller(
+    before: Mapping[str, Any], *, for_native: bool = False, scheduling: str = "REPLICA"
+) -> None:
+    """Raise `ActionFailed` unless ECS's rolling update deploys the service; `for_native` any of ECS.
+
+    `scheduling` is the scheduling strategy of the service definition.
+    """
     raw = before["raw"]
     controller = get_controller(raw)
     strategy = raw.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
-    scheduling = raw.get("schedulingStrategy", "REPLICA")
     name = before["name"]
     if controller != ECS:
         raise _build_controller_error(
@@ -120,10 +125,11 @@ def refuse_foreign_controller(before: Mapping[str, Any], *, for_native: bool = F
             f"Service {name} has AWS's own {strategy} strategy, which moves traffic by itself. Deploy it "
             "with the step EcsNativeDeploy, or set its strategy to ROLLING in AWS and run again."
         )
-    if scheduling != "REPLICA":
+    if (current := get_scheduling(raw)) != scheduling:
         raise _build_controller_error(
-            f"Service {name} has {scheduling} scheduling: one task on each instance, with no desired "
-            "count to follow. Deploy it in AWS, or give the service definition another serviceName."
+            f"Service {name} has {current} scheduling, and the service definition {scheduling}. AWS cannot "
+            f"change it. Use schedulingStrategy {current} with the step EcsRollingDeploy, or give the "
+            "service definition another serviceName."
         )
 
 
@@ -138,7 +144,8 @@ def recreate_ecs_service(context: StepContext, before: Mapping[str, Any], task_d
     definition = {
         key: value for key, value in before["raw"].items() if key in fields and value not in (None, [], "")
     }
-    definition |= {"taskDefinition": task_definition, "desiredCount": before["desired"]}
+    definition |= {"taskDefinition": task_definition}
+    definition |= {} if is_daemon(before["raw"]) else {"desiredCount": before["desired"]}
     if "capacityProviderStrategy" in definition:
         definition.pop("launchType", None)
     return context.ecs.create_service(definition, cluster=context.cluster, client_token=context.intent)

@@ -8,6 +8,7 @@ from aws.apis.ecs_types import EcsService
 from steps.actions.base import Action, ActionFailed, action
 from steps.actions.confirmations import clear_observation, is_observed_twice
 from steps.actions.context import ServiceObservation, StepContext
+from steps.actions.ecs_service.daemons import describe_missing_instances, is_daemon
 from steps.actions.ecs_service.deployment_health import (
     FailFast,
     HealthVerdict,
@@ -180,7 +181,7 @@ def _log_progress(context: StepContext, service: EcsService, own_deployment: Own
         return
     context.show_counts(running=deployment.running, desired=deployment.desired, pending=deployment.pending)
     last_count = context.progress.setdefault("logged count", own_deployment.desired_count)
-    if service.desired != last_count:
+    if service.desired != last_count and not is_daemon(service.raw):
         context.progress["logged count"] = service.desired
         context.save_for_rollback(FOREIGN_COUNT, True)
         context.add_note(
@@ -231,6 +232,8 @@ def _describe_outcome(
     service, name = observation.service, observation.name
     if verdict is HealthVerdict.MAYBE_GONE or service is None or service.primary is None:
         return "FAILED", f"Service {name} was deleted outside Slipway."
+    if verdict is HealthVerdict.MAYBE_NO_TASKS and is_daemon(service.raw):
+        return "FAILED", describe_missing_instances(service)
     if verdict is HealthVerdict.MAYBE_NO_TASKS:
         return "FAILED", (
             f"The desired count of Service {name} was changed from {own_deployment.desired_count} to 0 while "

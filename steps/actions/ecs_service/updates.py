@@ -17,6 +17,7 @@ from steps.actions.confirmations import (
 )
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
+from steps.actions.ecs_service.daemons import get_scheduling, is_daemon
 from steps.actions.ecs_service.desired_count import (
     compute_initial_count,
     compute_restored_count,
@@ -91,12 +92,13 @@ class SaveCurrentService(Action):
             context.log(f"Service {name} does not exist yet and will be created")
             context.log("A rollback deletes it")
             return
-        refuse_foreign_controller(before, for_native=self.for_native)
+        refuse_foreign_controller(before, for_native=self.for_native, scheduling=get_scheduling(definition))
         context.log(
             f"Service {name} runs {before['running']}/{before['desired']} tasks of "
             f"{before['task_definition']} (deployment {before['primary']})"
         )
-        context.log("A rollback restores this task definition and desired count")
+        restored = "task definition" if is_daemon(definition) else "task definition and desired count"
+        context.log(f"A rollback restores this {restored}")
 
     def is_done(self, context: StepContext) -> bool:
         """Wait until a draining service of this name is inactive; CreateService would fail before (T20)."""
@@ -163,8 +165,9 @@ class CreateOrUpdateService(Action):
                 outcome="SUPERSEDED",
             )
         count = compute_initial_count(context, definition, as_running=self.keep_count)
-        parameters = {**definition, "taskDefinition": arn, "desiredCount": count}
-        context.log(f"Creating Service {name} with task definition {arn} and desired count {count}")
+        parameters = {**definition, "taskDefinition": arn}
+        parameters |= {} if count is None else {"desiredCount": count}
+        context.log(f"Creating Service {name} with task definition {arn}{_format_count(definition, count)}")
         return context.ecs.create_service(parameters, cluster=context.cluster, client_token=context.intent)
 
     def _update(
@@ -192,8 +195,8 @@ class CreateOrUpdateService(Action):
         context.save_for_rollback(
             _get_deployments_key(context), [deployment.id for deployment in live.deployments]
         )
-        displayed_count = live.desired if count is None else count
-        context.log(f"Updating Service {name} with task definition {arn} and desired count {displayed_count}")
+        displayed_count = _format_count(live.raw, live.desired if count is None else count)
+        context.log(f"Updating Service {name} with task definition {arn}{displayed_count}")
         return context.ecs.update_service(context.cluster, name, changes)
 
     def _is_forced(self, context: StepContext) -> bool:
@@ -293,8 +296,10 @@ class CreateOrUpdateService(Action):
             by_others = is_foreign_count(context, before, service.desired)
             note = "changed outside Slipway, not restored" if by_others else "changed by auto scaling"
         count = str(before["desired"])
+        entry = ChecklistEntry(f"Desired count of Service {name}", count, str(service.desired), is_kept, note)
         return [
-            ChecklistEntry(f"Desired count of Service {name}", count, str(service.desired), is_kept, note),
+            # ECS sets the count of a DAEMON service to that of its container instances.
+            *(() if is_daemon(service.raw) else (entry,)),
             *(
                 ChecklistEntry(f"{subject} of Service {name}", str(expected), str(actual), expected == actual)
                 for subject, expected, actual in pairs
@@ -306,7 +311,8 @@ def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsServi
     before, name = context.load_for_rollback("service before"), live.name
     count: int | None = compute_restored_count(context, before, live)
     visible = filter_stale_service(context, live)
-    if visible is None and context.get_output("desiredCount") == before["desired"]:
+    is_count_known = visible is None and context.get_output("desiredCount") == before["desired"]
+    if is_count_known or is_daemon(live.raw):
         count = None
     changes = build_restoring_update(
         definition, before, visible, count=count, task_definition=_get_restored_task_definition(context)
@@ -315,9 +321,10 @@ def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsServi
     if not changes:
         context.log(f"Service {name} already matches its previous state")
         return
+    restored_count = _format_count(live.raw, changes.get("desiredCount", live.desired))
     context.log(
-        f"Updating Service {name} with task definition {_get_restored_task_definition(context)} "
-        f"and desired count {changes.get('desiredCount', live.desired)}"
+        f"Updating Service {name} with task definition {_get_restored_task_definition(context)}"
+        f"{restored_count}"
     )
     try:
         service = context.ecs.update_service(context.cluster, name, changes)
@@ -328,6 +335,11 @@ def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsServi
         context.set_outputs(**{RESTORED_TASK_DEFINITION: changes["taskDefinition"]})
         service = context.ecs.update_service(context.cluster, name, changes)
     context.set_outputs(rollbackDeploymentId=service.primary.id if service.primary else "")
+
+
+def _format_count(document: Mapping[str, Any], count: int | None) -> str:
+    """Return the count of a service for a sentence after its task definition."""
+    return " on each container instance" if is_daemon(document) else f" and desired count {count}"
 
 
 def _list_known_deployments(context: StepContext) -> set[Any]:
@@ -343,9 +355,8 @@ def _list_known_deployments(context: StepContext) -> set[Any]:
 def _recreate_deleted_service(context: StepContext, name: str) -> None:
     """Recreate a service that was deleted during the step, after a user's consent."""
     before = context.load_for_rollback("service before")
-    as_before = (
-        f"task definition {_get_restored_task_definition(context)} and desired count {before['desired']}"
-    )
+    count = _format_count(before["raw"], before["desired"])
+    as_before = f"task definition {_get_restored_task_definition(context)}{count}"
     if not context.is_undo_retry_requested:
         raise InterventionRequired(
             "SERVICE_DELETED",

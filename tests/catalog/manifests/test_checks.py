@@ -107,7 +107,6 @@ def test_an_empty_choice_is_none_as_pipecd_writes_it() -> None:
     [
         ("deploymentController: {type: CODE_DEPLOY}", "deploymentController.type", "Remove"),
         ("deploymentController: {type: EXTERNAL}", "deploymentController.type", "Remove"),
-        ("schedulingStrategy: DAEMON", "schedulingStrategy", "REPLICA"),
     ],
 )
 def test_a_definition_that_no_step_can_deploy_is_refused(field: str, path: str, message: str) -> None:
@@ -119,6 +118,14 @@ def test_a_definition_that_no_step_can_deploy_is_refused(field: str, path: str, 
     assert check_text(SERVICE_DEFINITION, deferred_text).problems == (), (
         "what it will be is checked by the run"
     )
+
+
+def test_only_the_rolling_step_deploys_a_daemon() -> None:
+    document = parse_manifest("serviceName: web\nschedulingStrategy: DAEMON\n", "f")
+    assert check_deployable(document) == ()
+    (problem,) = check_deployable(document, is_only_rolling=False)
+    assert (problem.path, problem.line) == ("schedulingStrategy", 2)
+    assert "EcsRollingDeploy" in problem.message
 
 
 @pytest.mark.parametrize("strategy", ["BLUE_GREEN", "LINEAR", "CANARY"])

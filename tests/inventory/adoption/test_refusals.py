@@ -8,6 +8,7 @@ from catalog.models import Infrastructure, Service
 from connectors.models import Connector
 from inventory.adoption.live import read_adoption_snapshots
 from inventory.adoption.owners import describe_other_owner
+from inventory.adoption.proposals import AdoptionProposal
 from inventory.drift import clusters, drift_scan
 from inventory.models.adoption import Adoption
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
@@ -50,7 +51,7 @@ def test_a_service_of_another_controller_without_a_task_set_is_refused(drive: Dr
     assert "read the ECS service again" in adoption.reason
 
 
-def test_a_daemon_is_refused(drive: Drive) -> None:
+def test_a_daemon_is_adopted_without_a_count_for_the_rolling_step(drive: Drive) -> None:
     web_container = {**build_task_definition(drive)["containerDefinitions"][0], "memory": 64}
     task = {
         "requiresCompatibilities": ["EC2"],
@@ -63,8 +64,10 @@ def test_a_daemon_is_refused(drive: Drive) -> None:
     create_foreign_service(drive, "agent", task=task, networkConfiguration=None, **daemon)
     sync_cluster()
     adoption = read_adoption("agent")
-    assert adoption.state == STATES.REFUSED
-    assert "DAEMON" in adoption.reason
+    assert adoption.state == STATES.READY, adoption.reason
+    proposal = AdoptionProposal.of(adoption)
+    assert proposal.strategies == ("Rolling",)
+    assert "desiredCount" not in (proposal.documents.service or {})
 
 
 def test_what_ecs_is_deploying_right_now_is_refused_until_that_is_over(drive: Drive) -> None:

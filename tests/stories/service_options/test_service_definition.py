@@ -193,10 +193,6 @@ def test_another_capacity_provider_is_asked_for_with_a_new_deployment(drive: Dri
             {"deploymentConfiguration": {"strategy": "CANARY"}},
             "set the strategy to ROLLING",
         ),
-        (
-            {"schedulingStrategy": "DAEMON", "desiredCount": ..., "launchType": "EC2"},
-            "Use schedulingStrategy REPLICA",
-        ),
         ({"services": []}, 'remove the "services" array'),
     ],
 )
@@ -204,11 +200,6 @@ def test_what_cannot_be_deployed_is_refused_with_what_to_do(
     drive: Drive, fields: dict[str, Any], message: str
 ) -> None:
     _update_definition(**fields)
-    if "schedulingStrategy" in fields:
-        _update_definition(networkConfiguration=...)
-        node = FileNode.objects.get(path="/ECS Tutorial/RegisterTaskDefinitionRequest.yaml")
-        node.content = node.content.replace("FARGATE", "EC2").replace("awsvpc", "bridge")
-        node.save()
     execution = drive.run("1.27")
     assert execution.status == "FAILED"
     assert message in execution.failure["message"]

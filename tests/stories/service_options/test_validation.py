@@ -27,7 +27,6 @@ NEVER = [
     ({"deploymentConfiguration": {"strategy": "BLUE_GREEN"}}, "strategy ROLLING"),
     ({"deploymentConfiguration": {"strategy": "LINEAR"}}, "strategy ROLLING"),
     ({"deploymentConfiguration": {"strategy": "CANARY"}}, "strategy ROLLING"),
-    ({"schedulingStrategy": "DAEMON"}, "schedulingStrategy REPLICA"),
 ]
 BREAKER = {"deploymentConfiguration": {"deploymentCircuitBreaker": {"enable": True, "rollback": True}}}
 FIXED = [{"targetGroupArn": "arn:aws:x:y::t/1", "containerName": "nginx", "containerPort": 80}]
@@ -66,12 +65,12 @@ def test_the_page_of_a_file_shows_the_refusal_and_keeps_the_text(
     drive: Drive, browse: Callable[[User], Client]
 ) -> None:
     node = FileNode.objects.get(path=SERVICE_FILE)
-    content = _text(SERVICE_FILE, schedulingStrategy="DAEMON")
+    content = _text(SERVICE_FILE, deploymentController={"type": "EXTERNAL"})
     form = {"content": content, "version": 1, "note": ""}
     page = browse(User.objects.get(username="admin")).post(f"/files/{node.pk}/edit/", form)
     assert page.status_code == 400
-    assert "Use schedulingStrategy REPLICA" in page.content.decode()
-    assert "schedulingStrategy: DAEMON" in page.content.decode()
+    assert "Remove deploymentController" in page.content.decode()
+    assert "type: EXTERNAL" in page.content.decode()
 
 
 @pytest.mark.parametrize("store", ["Inline", "FileStore"])
