@@ -25,6 +25,7 @@ BODIES: dict[str, Mapping[str, Any]] = {
     "register": {},
     "heartbeat": {"running": []},
     "configuration": {"exit_code": 0, "output": "", "duration_ms": 1, "started_at": 1, "digest": "x"},
+    "configuration/secrets": {"configuration_id": 1},
     "logs": {"sequence": 0, "lines": []},
     "deregister": {},
     "tasks/acquire": {"free": 0, "wait": 0},
