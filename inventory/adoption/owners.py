@@ -1,4 +1,4 @@
-"""Owners of ECS services by adoption, by blue/green pair, or through another connector."""
+"""Owners of ECS services: by adoption, by blue/green pair, through another connector, or by a stack."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -101,4 +101,26 @@ def describe_other_owner(owner: Service, reader: Principal) -> str:
     return (
         "A service in a project that you cannot view already deploys this ECS service. Ask an administrator "
         "for access, or to delete that service."
+    )
+
+
+STACK_TAG: Final = "aws:cloudformation:stack-name"
+_COPILOT_TAGS: Final = ("copilot-application", "copilot-environment", "copilot-service")
+
+
+def describe_stack_owner(tags: Mapping[str, str]) -> str:
+    """Describe the CloudFormation stack that made an ECS service, from its tags; "" without one.
+
+    AWS CDK, AWS Copilot and AWS SAM make stacks too; only Copilot leaves tags of its own.
+    """
+    stack = tags.get(STACK_TAG, "")
+    copilot = "/".join(tags[key] for key in _COPILOT_TAGS if tags.get(key))
+    if not stack and not copilot:
+        return ""
+    owner = f"CloudFormation stack {stack}" if stack else "a CloudFormation stack"
+    maker = f", which AWS Copilot made for {copilot}," if copilot else ""
+    return (
+        f"The ECS service belongs to {owner}{maker} and stays in it. A stack operation that changes the "
+        "service resets its task definition to that of the template. Before you go on, set DeletionPolicy: "
+        "Retain for the service in the template and remove it there, or let nobody change the stack."
     )

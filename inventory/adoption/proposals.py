@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 import yaml
 
+from aws.apis.ecs_types import parse_tags
 from catalog.manifests.checks import check_manifest, check_with_task_definition, get_native_strategy
 from catalog.manifests.documents import BadDocument, Document, parse_document
 from catalog.operations import ManifestSpec
@@ -18,6 +19,7 @@ from inventory.adoption.manifests import (
     get_main_image,
     insert_expressions,
 )
+from inventory.adoption.owners import describe_stack_owner
 from inventory.adoption.pairs import build_traffic_pair, get_partner, is_pair_half, list_pair_target_groups
 from inventory.adoption.refusals import check_pair, check_service, check_task_definition, check_texts
 from inventory.adoption.traffic.options import TrafficOptions, find_traffic_options
@@ -155,6 +157,8 @@ def _store_documents(row: Adoption, cursor: DriftCursor, task_definition: Mappin
     row.documents, row.warnings = dump_documents(manifests.documents), list(manifests.warnings)
     if controller != ECS:
         row.warnings.append(_describe_change(controller))
+    if owner := describe_stack_owner(parse_tags(row.ecs_service.description.get("tags"))):
+        row.warnings.append(owner)
     if cursor.scaling_read_error:
         row.warnings.append(f"Could not read auto scaling: {cursor.scaling_read_error}")
     if is_pair_half(row.ecs_service):
