@@ -5,6 +5,7 @@ from django.urls import path
 from pipelines.pages import (
     expressions,
     hooks,
+    imports,
     input_sets,
     pipelines,
     stage_infrastructures,
@@ -14,6 +15,7 @@ from pipelines.pages import (
 )
 
 urlpatterns = [
+    path("import/", imports.import_project, name="import"),
     path("pipelines/new/", pipelines.create_pipeline, name="new-pipeline"),
     path("pipelines/check/", pipelines.check_pipeline, name="check-pipeline"),
     path("pipelines/expressions/", expressions.list_draft_expressions, name="expressions-here"),

@@ -54,6 +54,7 @@ def pipelines(request: PageRequest) -> HttpResponse:
         "rows": [(item, activity[item.pk], item.pk in runnable) for item in page.items],
         "options": options,
         "may_add": can_anywhere(request.user, EDIT),
+        "may_import": can_anywhere(request.user, "core_service_edit"),
         "topics": get_list_topics(request, "executions"),
     }
     return render(request, "pipelines/list.html", context)

@@ -54,6 +54,7 @@ def list_services(request: PageRequest) -> HttpResponse:
         "states": list_service_states(request.user, page.items, get_database_time()),
         "options": options,
         "may_add": can_anywhere(request.user, "core_service_edit"),
+        "may_import": can_anywhere(request.user, "core_pipeline_edit"),
         "topics": get_list_topics(request, "executions", "instances"),
     }
     return render(request, "inventory/dashboards/services.html", context)

@@ -144,10 +144,12 @@ def _read_definition(
     text = variables.expand(file)
     document = parse_file(file, text)
     try:
-        cleaned = clean_up_manifest(kind, text, service_name)
+        cleaned = clean_up_manifest(kind, text)
     except BadDocument as error:
         refuse(file.name, error.line, error.message)
     value = parse_file(file, cleaned.text).value
+    if service_name and not value.get("serviceName"):
+        value = {"serviceName": service_name, **value}
     if any(has_expression(key) for key in _list_keys(value)):
         refuse(file.name, 1, "a template function stands in a key: only values can be variables")
     notices = [ImportNotice(file.name, 1, change) for change in cleaned.changes]
