@@ -6,6 +6,7 @@ from typing import Any
 from aws.apis.ecs_types import parse_tags
 from steps.actions.blue_green.identity import BLUE, GREEN, VERSION_TAG
 from steps.actions.ecs_service.controller_changes import list_controller_obstacles
+from steps.actions.ecs_service.express_services import EXPRESS_ADVICE, EXPRESS_REASON, is_express
 from steps.actions.ecs_service.snapshots import CONTROLLER_TOOLS, ECS, get_controller
 
 Json = Mapping[str, Any]
@@ -14,6 +15,9 @@ _EXPRESSION_START = "<+"
 
 def check_service(service: Json) -> Iterator[str]:
     """Yield the obstacles that DescribeServices shows."""
+    if is_express(service):
+        yield f"{EXPRESS_REASON}. {EXPRESS_ADVICE}."
+        return
     controller = get_controller(service)
     if controller not in (ECS, *CONTROLLER_TOOLS):
         yield f"The ECS service uses the {controller} deployment controller, which Slipway does not know."

@@ -31,6 +31,7 @@ class UnmanagedServiceDocument(serializers.Serializer[Any]):
     task_definition = serializers.CharField()
     first_seen_at = serializers.DateTimeField()
     is_elsewhere = serializers.BooleanField()
+    is_express = serializers.BooleanField(help_text="ECS itself manages it: it cannot be adopted.")
 
 
 class ReadForAdoptionInput(serializers.Serializer[Any]):
@@ -177,6 +178,7 @@ def serialize_unmanaged_service(row: EcsServiceRecord) -> dict[str, Any]:
         "task_definition",
         "first_seen_at",
         "is_elsewhere",
+        "is_express",
     )
     return {name: getattr(row, name) for name in names}
 

@@ -8,6 +8,7 @@ from catalog.models import Infrastructure, Service
 from connectors.models import Connector
 from delegates.models import DelegateTask
 from deployments.models import Execution
+from steps.actions.ecs_service.express_services import is_express
 
 
 class SyncedCluster(models.Model):
@@ -152,6 +153,11 @@ class EcsServiceRecord(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_express(self) -> bool:
+        """Return whether ECS itself manages the service with its load balancer and auto scaling."""
+        return is_express(self.description)
 
 
 class ServiceInstance(models.Model):

@@ -1,14 +1,18 @@
 """What cannot be taken over is refused with the reason and the next step, whenever it turns out."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from catalog.models import Infrastructure, Service
 from connectors.models import Connector
 from inventory.adoption.live import read_adoption_snapshots
 from inventory.adoption.owners import describe_other_owner
 from inventory.adoption.proposals import AdoptionProposal
+from inventory.adoption.refusals import check_service
 from inventory.drift import clusters, drift_scan
 from inventory.models.adoption import Adoption
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
@@ -213,6 +217,31 @@ def test_what_another_project_deploys_by_its_own_connector_is_told_and_not_taken
     assert "theirs" not in description
     assert owner.scope.path not in description
     assert "cannot view" in description
+
+
+def test_an_express_service_is_marked_and_refused_with_the_way_out(
+    drive: Drive, browse: Callable[[User], Client]
+) -> None:
+    create(drive, "express", desiredCount=0, taskDefinition=_register(drive))
+    sync_cluster()
+    record = EcsServiceRecord.objects.get(name="express")
+    EcsServiceRecord.objects.update(description={**record.description, "resourceManagementType": "ECS"})
+    page = browse(User.objects.get(username="admin")).get(
+        reverse("unknown-services", args=[Infrastructure.objects.get().pk])
+    )
+    assert "Express service" in page.content.decode()
+    assert "Managed by ECS" in page.content.decode()
+    assert 'value="express"' not in page.content.decode()
+    record.refresh_from_db()
+    (reason,) = check_service(record.description)
+    assert "update-express-gateway-service" in reason
+
+
+def _register(drive: Drive) -> str:
+    container = {**build_task_definition(drive)["containerDefinitions"][0], "memory": 64}
+    definition = {"family": "express", "containerDefinitions": [container]}
+    revision = drive.call("ecs", "RegisterTaskDefinition", definition)["taskDefinition"]
+    return str(revision["taskDefinitionArn"])
 
 
 def _deploy_elsewhere(name: str) -> Service:
