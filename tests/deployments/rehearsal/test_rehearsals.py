@@ -50,8 +50,9 @@ def test_a_rehearsal_meets_the_denials_of_the_simulation(drive: Drive) -> None:
     assert rehearsed.reason.startswith("AWS denied ecs:CreateService")
 
 
-def test_a_blue_green_release_is_rehearsed_with_its_listeners(drive: Drive) -> None:
-    drive.pipeline = Pipeline.objects.get(identifier="blue_green_demo")
+@pytest.mark.parametrize("identifier", ["blue_green_demo", "traffic_shift_demo"])
+def test_a_blue_green_release_is_rehearsed_with_its_listeners(drive: Drive, identifier: str) -> None:
+    drive.pipeline = Pipeline.objects.get(identifier=identifier)
     assert drive.run("1.27").status == "SUCCESS"
     before = drive.mark()
     rehearsed = _rehearse(drive, "healthy")
