@@ -179,16 +179,20 @@ def _build_wrong_owner_error(role: str, kind: str, arn: str, owner: str) -> Acti
 
 
 def _refuse_unusable_pairs(traffic: BlueGreenTraffic) -> None:
-    """Refuse a stage group that receives a part of production; one shared group is allowed (N08)."""
-    prod = traffic.prod_groups
-    live_group = next((group for group in traffic.stage_groups if group in prod), "")
-    is_shared = all(pair.is_shared and len(pair.prod.groups) == 1 for pair in traffic.pairs)
+    """Refuse a stage group that receives a part of production; one shared group is allowed (N08).
+
+    A rule that names further groups with weight 0 is no shared group: a shift to 100 percent leaves it so.
+    """
+    prod = list(dict.fromkeys(group for pair in traffic.pairs for group in pair.prod.named_groups))
+    live_group = next((group for group in traffic.stage_groups if group in traffic.prod_groups), "")
+    is_shared = all(pair.is_shared and len(pair.prod.named_groups) == 1 for pair in traffic.pairs)
     if live_group and not is_shared:
         raise ActionFailed(
             "STAGE_RECEIVES_PRODUCTION",
-            f"The first target group of the Stage Listener Rule, {live_group}, is one of several that "
-            f"receive production traffic ({', '.join(prod)}). Slipway does not deploy into it: let the stage "
-            "rule forward to a target group of its own.",
+            f"The first target group of the Stage Listener Rule, {live_group}, is one of several of the "
+            f"production rules ({', '.join(prod)}), and receives production traffic. Slipway does not deploy "
+            "into it. If an earlier deployment ended while it shifted traffic, roll it back; else let the "
+            "stage rule forward to a target group of its own.",
         )
     routes = [route for _, route in traffic.list_routes()]
     duplicate = next((route for route in routes if routes.count(route) > 1), None)

@@ -147,6 +147,25 @@ def test_weights_that_cannot_be_restored_ask_a_person_before_any_task_stops(shop
     assert shop.service("shop__2")["runningCount"] == 2
 
 
+@pytest.mark.parametrize("percent", [10, 100])
+def test_a_shift_that_was_left_behind_is_rolled_back_before_the_next_deployment(
+    shop: Shop, percent: int
+) -> None:
+    before = _deploy_first(shop, {"steps": [{"weight": percent, "bakeTime": "1m"}]})
+    left = _until_shifted(shop, percent)
+    abort_execution(actor=shop.drive.deployer, execution=left)
+    shop.until_over(left)
+    weights = shop.weights()
+    refused = shop.run("3")
+    assert refused.failure["code"] == "STAGE_RECEIVES_PRODUCTION"
+    assert "roll it back" in refused.failure["message"]
+    assert shop.weights() == weights
+    shop.roll_back(left, visited=True)
+    assert _state(shop) == before
+    assert _get_result(shop.run("4", visited=True)) == ("SUCCESS", "COMPLETED")
+    assert shop.meetings == []
+
+
 def test_a_skipped_shift_leaves_the_share_of_the_one_before(shop: Shop) -> None:
     _deploy_first(shop, {"steps": [{"weight": 10}]}, {"steps": [{"weight": 100}]})
     document = shop.document(shifts=[{"steps": [{"weight": 10}]}, {"steps": [{"weight": 100}]}])
