@@ -32,10 +32,11 @@ from steps.actions.ecs_service.update_fields import (
     select_restored_fields,
 )
 from tests.aws.fake_caller import skip_sleep
-from tests.sandbox.service_fields import NOT_APPLICABLE, FieldExample, Path, build_examples
+from tests.sandbox.field_examples import FieldExample, Path, build_examples, select_members
+from tests.sandbox.service_fields import SERVICE_FIELDS
 
 CLUSTER = "demo"
-EXAMPLES = tuple(build_examples())
+EXAMPLES = tuple(build_examples(SERVICE_FIELDS))
 # AWS shows the name as part of the ARN as well; each service of these tests has its own.
 NAME: Path = ("serviceName",)
 # UpdateService does not take them: AWS sets them once, and tags have operations of their own.
@@ -119,17 +120,6 @@ def _build_task_definition(kind: str, role: str) -> dict[str, Any]:
     }
 
 
-def _select(document: Any, paths: tuple[Path, ...]) -> dict[Path, Any]:
-    return {path: _read(document, path) for path in paths if path != NAME}
-
-
-def _read(document: Any, path: Path) -> Any:
-    for name in path:
-        document = document[0] if isinstance(document, list) and document else document
-        document = (document or {}).get(name)
-    return document
-
-
 def _list_drift(account: Account, definition: Mapping[str, Any], service: EcsService) -> list[str]:
     actual = ServiceDocuments(
         service=account.describe(service, {}), count=service.desired, tags=parse_tags(service.raw.get("tags"))
@@ -145,8 +135,9 @@ def test_a_field_reaches_a_new_service_and_an_updated_one_without_drift(
     account: Account, example: FieldExample
 ) -> None:
     definition = account.validate(example)
+    paths = tuple(path for path in example.paths if path != NAME)
     created = account.create(definition, f"created-{EXAMPLES.index(example)}")
-    assert _select(account.describe(created, definition), example.paths) == _select(definition, example.paths)
+    assert select_members(account.describe(created, definition), paths) == select_members(definition, paths)
     assert _list_drift(account, definition, created) == []
 
     changes = select_changeable_fields(definition)
@@ -159,7 +150,7 @@ def test_a_field_reaches_a_new_service_and_an_updated_one_without_drift(
     snapshot = build_snapshot(before, read_revision_fields(account.ecs, definition, before))
     forced = {"forceNewDeployment": True} if requires_new_deployment(definition, before) else {}
     updated = account.ecs.update_service(CLUSTER, name, {**changes, **forced})
-    assert _select(account.describe(updated, definition), example.paths) == _select(definition, example.paths)
+    assert select_members(account.describe(updated, definition), paths) == select_members(definition, paths)
     assert _list_drift(account, definition, updated) == []
 
     restoring = select_restored_fields(definition, snapshot["raw"], updated)
@@ -168,5 +159,5 @@ def test_a_field_reaches_a_new_service_and_an_updated_one_without_drift(
 
 
 def test_only_the_fields_that_are_set_at_creation_are_missing_in_an_update() -> None:
-    names = get_parameter_names("ecs", "CreateService") - NOT_APPLICABLE.keys()
+    names = get_parameter_names("ecs", "CreateService") - SERVICE_FIELDS.not_applicable.keys()
     assert names - get_parameter_names("ecs", "UpdateService") == SET_AT_CREATION

@@ -40,6 +40,7 @@ STORED_FIELDS = (
     "ephemeralStorage",
     "runtimePlatform",
     "enableFaultInjection",
+    "trustedExecutionConfiguration",
 )
 MAX_DELETED = 10
 
