@@ -3,7 +3,7 @@
 import copy
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -50,6 +50,7 @@ class Account:
     ecs: EcsClient
     resources: Mapping[str, Any]
     task_definitions: Mapping[str, Mapping[str, Any]]
+    bases: dict[str, EcsService] = field(default_factory=dict)
 
     def validate(self, example: FieldExample) -> dict[str, Any]:
         """Return the definition as a deployment sends it; a problem or warning of the manifest fails."""
@@ -74,6 +75,10 @@ class Account:
         arn = self._get_task_definition(definition)["taskDefinitionArn"]
         parameters = {**definition, "serviceName": name, "taskDefinition": arn}
         return self.ecs.create_service(parameters, cluster=CLUSTER, client_token=name[-36:])
+
+    def claim_base(self, base: Mapping[str, Any], name: str) -> EcsService:
+        """Return a service with nothing but these fields: one that a test has restored, or a new one."""
+        return self.bases.pop(json.dumps(base), None) or self.create(base, name)
 
     def describe(self, service: EcsService, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields of a service, with those of its revision if the definition has any."""
@@ -146,16 +151,17 @@ def test_a_field_reaches_a_new_service_and_an_updated_one_without_drift(
     assert example.paths[0][0] in changes
     kept = ("launchType", "desiredCount", "networkConfiguration")
     base = {key: definition[key] for key in kept if key in definition}
-    before = account.create(base, name := f"updated-{EXAMPLES.index(example)}")
+    before = account.claim_base(base, name=f"updated-{EXAMPLES.index(example)}")
     snapshot = build_snapshot(before, read_revision_fields(account.ecs, definition, before))
     forced = {"forceNewDeployment": True} if requires_new_deployment(definition, before) else {}
-    updated = account.ecs.update_service(CLUSTER, name, {**changes, **forced})
+    updated = account.ecs.update_service(CLUSTER, before.name, {**changes, **forced})
     assert select_members(account.describe(updated, definition), paths) == select_members(definition, paths)
     assert _list_drift(account, definition, updated) == []
 
     restoring = select_restored_fields(definition, snapshot["raw"], updated)
-    restored = account.ecs.update_service(CLUSTER, name, restoring)
+    restored = account.ecs.update_service(CLUSTER, before.name, restoring)
     assert _list_drift(account, base, restored) == []
+    account.bases[json.dumps(base)] = restored
 
 
 def test_only_the_fields_that_are_set_at_creation_are_missing_in_an_update() -> None:
