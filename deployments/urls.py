@@ -46,6 +46,7 @@ urlpatterns = [
     path("pipelines/<int:pk>/run/", pipelines.run_pipeline, name="run-pipeline"),
     path("pipelines/<int:pk>/run/plan/", pipelines.plan_of_run, name="plan-of-run"),
     path("pipelines/<int:pk>/preview/", runs.preview_pipeline, name="preview-pipeline"),
+    path("pipelines/<int:pk>/rehearsal/", runs.rehearse_pipeline, name="rehearse-pipeline"),
     path("iam-policies/", runs.list_policies, name="iam-policies"),
     path("iam-policies/<slug:identifier>.json", runs.download_policy, name="iam-policy"),
     path("delegates/<int:pk>/deploy/", delegates.deploy_delegate_now, name="deploy-delegate"),

@@ -291,6 +291,8 @@ SCANNED_SERVICES: Final = Limit(
 )
 PREVIEW_CALLS: Final = Limit(300, "calls", "AWS reads of one preview", OWN_CHOICE)
 PREVIEW_SECONDS: Final = Limit(25, "seconds", "reading time of one preview", OWN_CHOICE)
+# Below the minute after which load balancers and proxies close a request.
+REHEARSAL_SECONDS: Final = Limit(45, "seconds", "duration of one rehearsal", OWN_CHOICE)
 
 # --- Inventory sync --------------------------------------------------------------------------------
 SYNC_TEXT_CHARACTERS: Final = Limit(4000, "characters", "text from AWS; longer texts are cut", OWN_CHOICE)

@@ -11,6 +11,7 @@ from deployments.api import (
     freezes,
     logs,
     previews,
+    rehearsals,
     runs,
 )
 
@@ -21,6 +22,7 @@ urlpatterns = [
         name="api-pipeline-executions",
     ),
     path("pipelines/<int:pk>/preview", previews.PipelinePreview.as_view(), name="api-preview"),
+    path("pipelines/<int:pk>/rehearsal", rehearsals.PipelineRehearsal.as_view(), name="api-rehearsal"),
     path(
         "delegates/<int:pk>/deployment-plan",
         delegate_installs.PlanDelegateDeployment.as_view(),

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from aws.policies import POLICIES, get_policy
 from catalog.models import Service
@@ -15,6 +15,8 @@ from deployments.models import PreviewRequest
 from deployments.pages.pipelines import SETS_SHOWN
 from deployments.preview import operations as preview_operations
 from deployments.preview.documents import PreviewDetails
+from deployments.rehearsal import operations as rehearsal_operations
+from deployments.rehearsal.sandbox_access import is_sandbox_installed
 from pipelines.inputs import input_sets
 from pipelines.models import Pipeline
 from rbac.policy import filter_visible, require
@@ -57,6 +59,14 @@ def deploy_image(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "catalog/services/deploy.html", {"service": service, "deploy": form})
 
 
+# Behaviors of the new tasks in a rehearsal, with their names.
+REHEARSAL_BEHAVIORS: Final = (
+    ("healthy", "Start and stay healthy"),
+    ("crashes", "Crash after the start"),
+    ("not_pulled", "Image cannot be pulled"),
+    ("unhealthy", "Never become healthy"),
+    ("slow", "Start slowly"),
+)
 VIEW: Final = "core_pipeline_view"
 EXECUTE: Final = "core_pipeline_execute"
 
@@ -75,11 +85,43 @@ def preview_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     preview = None
     if not form.problems and (not form.is_bound or form.is_valid()):
         preview = _render_preview(request, pipeline, form)
-    content: dict[str, Any] = {"pipeline": pipeline, "form": form}
+    content = _build_preview_content(pipeline, form)
     if isinstance(preview, PreviewRequest):
         content["question"] = preview
     elif preview is not None:
         content["preview"] = preview
+    return render(request, "pipelines/preview.html", content)
+
+
+def _build_preview_content(pipeline: Pipeline, form: RunForm) -> dict[str, Any]:
+    behaviors = REHEARSAL_BEHAVIORS if is_sandbox_installed() else ()
+    return {"pipeline": pipeline, "form": form, "behaviors": behaviors}
+
+
+@require_sign_in
+@require_POST
+def rehearse_pipeline(request: PageRequest, pk: int) -> HttpResponse:
+    """Rehearse a run with this tag and these inputs, and show it with its preview."""
+    pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+    require(request.user, EXECUTE, pipeline)
+    form = RunForm(request.POST, pipeline=pipeline)
+    form.apply_input_sets(
+        input_sets.list_visible_input_sets(pipeline, request.user)[:SETS_SHOWN], request.POST.getlist("set")
+    )
+    content = _build_preview_content(pipeline, form)
+    content["behavior"] = request.POST.get("behavior", "")
+    if not form.problems and form.is_valid():
+        try:
+            result = rehearsal_operations.rehearse_pipeline(
+                actor=request.user,
+                pipeline=pipeline,
+                behavior=content["behavior"],
+                artifact_tag=form.cleaned_data["tag"],
+                inputs=form.inputs(),
+            )
+            content |= {"rehearsal": result, "preview": result.preview}
+        except Problem as problem:
+            form.refuse(problem)
     return render(request, "pipelines/preview.html", content)
 
 

@@ -7,6 +7,6 @@ It cannot touch AWS. The connector is used for reads alone, before the first ste
 AWS calls then go through `sandbox_access`, the only place that opens access, which takes a loopback address
 and made-up credentials and nothing else. Everything outside AWS is not rehearsed and says so.
 
-The world lives in one process that ends with the worker that started it. A worker that dies leaves no half
-world behind: the rehearsal is over, and nobody knows its end.
+The world lives in one process, which ends with the request that started it. A rehearsal that breaks off
+leaves nothing behind, and its end is unknown, never something better.
 """

@@ -1,5 +1,6 @@
 """Rehearsal of a pipeline: preview, reads of the real cluster, and the run in a filled sandbox."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from deployments.preview.dry_run import PreviewedStep, run_dry_run
 from deployments.rehearsal.runs import RehearsalRun, RehearsalTooLong, RehearsedStep
 from deployments.rehearsal.sandbox_access import RehearsalSandbox, SandboxLost, WorldRefused, start_sandbox
 from deployments.rehearsal.world_reads import RehearsalWorld, read_world
+from guards.limits import REHEARSAL_SECONDS
 from pipelines.models import Pipeline
 from steps.expressions import has_expression
 
@@ -25,8 +27,6 @@ BEHAVIORS: Final[Mapping[str, str]] = {
     "unhealthy": "sick",
     "slow": "slow",
 }
-# A rehearsal keeps a worker busy, and needs seconds where a run needs minutes.
-LONGEST_SECONDS: Final = 90.0
 SANDBOX_WAS_LOST = "Unknown: the rehearsal's sandbox was lost."
 # IAM's names of the services whose operations the sandbox can deny.
 _DENIABLE: Final[Mapping[str, str]] = {
@@ -52,20 +52,22 @@ class RehearsalResult:
     """IAM actions that the sandbox denies, as IAM's simulation does."""
     seconds: int = 0
     """Rehearsed seconds."""
-    changes: dict[str, list[str]] = field(default_factory=dict)
-    """Changes of the preview, by stage and step."""
+    preview: PreviewDetails | None = None
+    """Preview of the same run."""
+
+    @property
+    def world_counts(self) -> list[tuple[str, int]]:
+        """Return the kinds of resources in words, with their numbers."""
+        return [(re.sub("([A-Z])", r" \1", name).lower(), count) for name, count in self.world.items()]
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of a rehearsal."""
-        steps = [step.to_json() for step in self.steps]
-        for step in steps:
-            step["changes"] = self.changes.get(f"{step['stage']}.{step['identifier']}", [])
         return {
             "behavior": self.behavior,
             "artifact": self.artifact,
             "status": self.status,
             "reason": self.reason,
-            "steps": steps,
+            "steps": [step.to_json() for step in self.steps],
             "world": self.world,
             "notes": self.notes,
             "denied": self.denied,
@@ -79,10 +81,9 @@ def rehearse(request: RunRequest, pipeline: Pipeline, behavior: str) -> Rehearsa
     Only reads are made with the connector, all before the sandbox starts. Raises `CannotPlanError`.
     """
     result = RehearsalResult(behavior, request.artifact)
-    deadline = time.monotonic() + LONGEST_SECONDS
+    deadline = time.monotonic() + float(REHEARSAL_SECONDS)
     previewed = run_dry_run(request, pipeline, open_in_process)
-    preview = build_preview_details(request.artifact, previewed)
-    result.changes = {f"{step.stage}.{step.identifier}": step.changes for step in preview.steps}
+    preview = result.preview = build_preview_details(request.artifact, previewed)
     try:
         world = _read_first_cluster(request, previewed)
         result.world, result.notes = world.count(), list(world.unread)
@@ -90,9 +91,9 @@ def rehearse(request: RunRequest, pipeline: Pipeline, behavior: str) -> Rehearsa
             _prepare(sandbox, world, preview, result)
             _run(RehearsalRun(request, pipeline, sandbox, world, deadline), result)
     except (AwsError, ConnectorUnavailable) as error:
-        result.reason = f"The cluster could not be read: {error}"
+        result.reason = f"Unknown: the cluster could not be read. {error}"
     except WorldRefused as refused:
-        result.reason = f"The sandbox could not be filled with this cluster: {refused}"
+        result.reason = f"Unknown: the sandbox could not be filled with this cluster: {refused}"
     except RehearsalTooLong as too_long:
         result.reason = str(too_long)
     except SandboxLost:

@@ -28,6 +28,7 @@ from deployments.rehearsal.step_context import (
     RehearsedStepData,
 )
 from deployments.rehearsal.world_reads import RehearsalWorld
+from guards.limits import REHEARSAL_SECONDS
 from pipelines.models import Pipeline
 from steps.actions.base import Action, ActionFailed
 
@@ -56,9 +57,14 @@ class RehearsedStep:
     """Rehearsed seconds."""
     writes: list[str] = field(default_factory=list)
 
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """Return the log lines with their rehearsed seconds."""
+        lines = zip(self.step_data.times, self.step_data.lines, strict=True)
+        return [{"at": at, "level": level, "text": text} for at, (level, text) in lines]
+
     def to_json(self) -> dict[str, Any]:
         step = self.step_data.step
-        lines = zip(self.step_data.times, self.step_data.lines, strict=True)
         return {
             "identifier": step.identifier,
             "name": step.name,
@@ -69,7 +75,7 @@ class RehearsedStep:
             "code": self.code,
             "seconds": self.seconds,
             "writes": self.writes,
-            "log": [{"at": at, "level": level, "text": text} for at, (level, text) in lines],
+            "log": self.log,
         }
 
 
@@ -202,10 +208,10 @@ class RehearsalRun:
 
     def _pass_time(self, context: RehearsalStepContext) -> None:
         if time.monotonic() > self._deadline:
-            raise RehearsalTooLong("It took longer than a rehearsal may.")
+            raise RehearsalTooLong(f"Unknown: it took longer than the {REHEARSAL_SECONDS} of a rehearsal.")
         if self.clock.now - self.clock.started_at > MOST_REHEARSED_TIME:
             hours = MOST_REHEARSED_TIME.total_seconds() / 3600
-            raise RehearsalTooLong(f"A rehearsal ends after {hours:g} rehearsed hours.")
+            raise RehearsalTooLong(f"Unknown: a rehearsal ends after {hours:g} rehearsed hours.")
         pause = CHECK_SECONDS
         if context.wakes_at is not None:
             remaining = (context.wakes_at - self.clock.now).total_seconds()

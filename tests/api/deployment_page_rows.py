@@ -213,6 +213,17 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         use_key_of("pipeline"),
     ),
+    "rehearse-pipeline": Row(
+        (
+            Ask(
+                "post",
+                Needs("core_pipeline_execute"),
+                body=lambda world: {"tag": "v2", "behavior": "healthy"},
+                is_form=True,
+            ),
+        ),
+        use_key_of("pipeline"),
+    ),
     "plan-of-run": Row(
         (Ask("post", Needs("core_pipeline_execute"), body=lambda world: {"tag": "v2"}, is_form=True),),
         use_key_of("pipeline"),

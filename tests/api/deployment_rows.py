@@ -199,6 +199,7 @@ DEPLOYMENTS: dict[str, Row] = {
         use_key_of("pipeline"),
     ),
     "api-preview": Row((Ask("post", Needs("core_pipeline_execute")),), use_key_of("pipeline")),
+    "api-rehearsal": Row((Ask("post", Needs("core_pipeline_execute")),), use_key_of("pipeline")),
     "api-iam-policies": allow_get(SignedIn()),
     "api-pipeline-schema": allow_get(SignedIn()),
     "api-approvals": allow_get(Lists("core_pipeline_view")),

@@ -1,12 +1,16 @@
 """A rehearsal finds what the run would find, and leaves the real account as it is."""
 
+import html
 from typing import Any
 
 import pytest
+import yaml
+from django.test import Client
 
 from deployments.models import AwsCall, Execution, ServiceLock
 from deployments.preview.operations import validate_request
 from deployments.rehearsal.rehearsals import RehearsalResult, rehearse
+from deployments.rehearsal.step_context import OUTSIDE_AWS
 from pipelines.models import Pipeline
 from tests.fixtures.engine_driver import Drive
 
@@ -58,3 +62,35 @@ def test_a_blue_green_release_is_rehearsed_with_its_listeners(drive: Drive, iden
     rehearsed = _rehearse(drive, "healthy")
     assert (rehearsed.status, rehearsed.reason) == ("SUCCEEDED", "")
     assert drive.effects(before) == []
+
+
+def test_page_and_api_show_a_rehearsal_with_its_failure(drive: Drive, client: Client) -> None:
+    client.force_login(drive.deployer)
+    form = {"tag": "1.28", "behavior": "crashes"}
+    page = client.post(f"/pipelines/{drive.pipeline.pk}/rehearsal/", form).content.decode()
+    assert "Nothing in AWS was changed" in page
+    assert "The rehearsal failed after" in page
+    assert "Preview of the same run" in page
+    body = {"artifact": {"tag": "1.28"}, "behavior": "crashes"}
+    address = f"/api/v1/pipelines/{drive.pipeline.pk}/rehearsal"
+    document = client.post(address, body, content_type="application/json").json()
+    assert (document["status"], document["steps"][0]["status"]) == ("FAILED", "FAILED")
+    assert document["reason"] in html.unescape(page)
+
+
+def test_a_step_outside_aws_is_not_rehearsed_and_the_next_one_is(drive: Drive) -> None:
+    document = yaml.safe_load(drive.pipeline.yaml)
+    step = {
+        "type": "ShellScript",
+        "name": "Announce",
+        "identifier": "announce",
+        "timeout": "1m",
+        "spec": {"shell": "Bash", "source": {"type": "Inline", "spec": {"script": "exit 7"}}},
+    }
+    execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+    execution["steps"].insert(0, {"step": step})
+    drive.pipeline.yaml = yaml.safe_dump(document)
+    drive.pipeline.save()
+    rehearsed = _rehearse(drive, "healthy")
+    assert [step.status for step in rehearsed.steps] == ["NOT_REHEARSED", "SUCCEEDED"]
+    assert rehearsed.steps[0].reason == OUTSIDE_AWS

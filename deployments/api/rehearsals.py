@@ -1,0 +1,93 @@
+"""Route of a pipeline's rehearsal."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from deployments.api.runs import ArtifactChoice
+from deployments.rehearsal.operations import rehearse_pipeline
+from deployments.rehearsal.rehearsals import BEHAVIORS
+from guards.limits import INPUT_SETS
+from pipelines.api.pipelines import VIEW
+from pipelines.inputs.input_sets import merge_input_sets
+from pipelines.models import Pipeline
+from web.api.views import BaseApiView
+
+
+class RehearsalInput(serializers.Serializer[Any]):
+    """Options of a rehearsal; all have defaults."""
+
+    artifact = ArtifactChoice(required=False, default=dict)
+    inputs = serializers.DictField(required=False, default=dict)
+    input_sets = serializers.ListField(
+        child=serializers.CharField(max_length=128), required=False, default=list, max_length=int(INPUT_SETS)
+    )
+    behavior = serializers.ChoiceField(
+        choices=list(BEHAVIORS), default="healthy", help_text="Behavior of the tasks with the new image."
+    )
+
+
+class RehearsalLineDocument(serializers.Serializer[Any]):
+    """Log line; `at` is the rehearsed second."""
+
+    at = serializers.IntegerField()
+    level = serializers.CharField()
+    text = serializers.CharField()
+
+
+class RehearsedStepDocument(serializers.Serializer[Any]):
+    """Result of one rehearsed step."""
+
+    identifier = serializers.CharField()
+    name = serializers.CharField()
+    type = serializers.CharField()
+    stage = serializers.CharField()
+    status = serializers.ChoiceField(
+        choices=["SUCCEEDED", "FAILED", "NOT_REHEARSED", "SKIPPED", "NOT_REACHED"]
+    )
+    reason = serializers.CharField()
+    code = serializers.CharField(help_text="Code of the failure, or an empty text.")
+    seconds = serializers.IntegerField(help_text="Rehearsed seconds.")
+    writes = serializers.ListField(child=serializers.CharField(), help_text="Writes that the sandbox took.")
+    log = RehearsalLineDocument(many=True)
+
+
+class RehearsalDocument(serializers.Serializer[Any]):
+    """Result of a rehearsal, which changed nothing in AWS."""
+
+    behavior = serializers.CharField()
+    artifact = serializers.DictField()
+    status = serializers.ChoiceField(choices=["SUCCEEDED", "FAILED", "UNKNOWN"])
+    reason = serializers.CharField()
+    steps = RehearsedStepDocument(many=True)
+    world = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Number of real resources of each kind in the sandbox."
+    )
+    notes = serializers.ListField(
+        child=serializers.CharField(), help_text="What could not be read, and what the sandbox assumes."
+    )
+    denied = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="IAM actions that the sandbox denies as IAM's simulation does.",
+    )
+    seconds = serializers.IntegerField(help_text="Rehearsed seconds.")
+
+
+class PipelineRehearsal(BaseApiView):
+    """Rehearsal of a pipeline run in a private sandbox, without side effects."""
+
+    @extend_schema(request=RehearsalInput, responses=RehearsalDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        data = self.get_validated_body(RehearsalInput)
+        pipeline = self.get_visible(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
+        result = rehearse_pipeline(
+            actor=self.principal,
+            pipeline=pipeline,
+            behavior=data["behavior"],
+            artifact_tag=data["artifact"].get("tag", ""),
+            inputs={**merge_input_sets(pipeline, self.principal, data["input_sets"]), **data["inputs"]},
+        )
+        return Response(result.to_json())
