@@ -7,6 +7,7 @@ from typing import Final
 from ops.documentation import (
     api,
     command_line,
+    comparison,
     delegate_requirements,
     delegate_support,
     iam_policies,
@@ -26,6 +27,7 @@ GENERATORS: Final[tuple[Generator, ...]] = (
     permissions.generate,
     api.generate,
     command_line.generate,
+    comparison.generate,
     delegate_requirements.generate,
     delegate_support.generate,
     log_lines.generate,

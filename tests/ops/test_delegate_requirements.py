@@ -1,19 +1,7 @@
 """The table of requirements on delegates is complete, and its tests exist."""
 
-import ast
-from functools import cache
-from pathlib import Path
-
 from ops.documentation.delegate_requirements import STATES, generate, read_requirements
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@cache
-def list_test_names(path: str) -> frozenset[str]:
-    module = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return frozenset(node.name for node in module.body if isinstance(node, functions))
+from tests.ops.named_tests import list_missing_tests
 
 
 def test_every_requirement_is_in_the_table_once_and_in_order() -> None:
@@ -22,14 +10,12 @@ def test_every_requirement_is_in_the_table_once_and_in_order() -> None:
 
 
 def test_every_named_test_exists() -> None:
-    missing = [
-        (requirement.identifier, test)
+    missing = {
+        requirement.identifier: tests
         for requirement in read_requirements()
-        for test in requirement.tests
-        for path, _, name in [test.partition("::")]
-        if not (ROOT / path).is_file() or name not in list_test_names(path)
-    ]
-    assert missing == []
+        if (tests := list_missing_tests(requirement.tests))
+    }
+    assert missing == {}
 
 
 def test_what_is_done_has_a_test_and_everything_else_a_reason() -> None:
