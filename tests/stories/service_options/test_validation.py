@@ -24,9 +24,6 @@ BLUE_GREEN_FILE = "/ECS Tutorial/Blue green/CreateServiceRequest.yaml"
 NEVER = [
     ({"deploymentController": {"type": "CODE_DEPLOY"}}, "Remove deploymentController"),
     ({"deploymentController": {"type": "EXTERNAL"}}, "Remove deploymentController"),
-    ({"deploymentConfiguration": {"strategy": "BLUE_GREEN"}}, "strategy ROLLING"),
-    ({"deploymentConfiguration": {"strategy": "LINEAR"}}, "strategy ROLLING"),
-    ({"deploymentConfiguration": {"strategy": "CANARY"}}, "strategy ROLLING"),
 ]
 BREAKER = {"deploymentConfiguration": {"deploymentCircuitBreaker": {"enable": True, "rollback": True}}}
 FIXED = [{"targetGroupArn": "arn:aws:x:y::t/1", "containerName": "nginx", "containerPort": 80}]
@@ -133,6 +130,17 @@ def test_a_pipeline_that_names_what_no_run_deploys_is_refused(api: APIClient) ->
     assert "Remove deploymentController" in _messages(
         api.put(address, {"yaml": pipeline.yaml}, format="json")
     )
+
+
+def test_a_daemon_is_saved_for_the_rolling_step_alone(api: APIClient) -> None:
+    node = FileNode.objects.get(path=SERVICE_FILE)
+    node.content = _text(SERVICE_FILE, schedulingStrategy="DAEMON")
+    node.save()
+    rolling, canary = (Pipeline.objects.get(identifier=f"{name}_demo") for name in ("rolling", "canary"))
+    answer = api.put(f"/api/v1/pipelines/{rolling.pk}", {"yaml": rolling.yaml}, format="json")
+    assert answer.status_code == 200, answer.content
+    answer = api.put(f"/api/v1/pipelines/{canary.pk}", {"yaml": canary.yaml}, format="json")
+    assert "Deploy this service with the step EcsRollingDeploy" in _messages(answer)
 
 
 def test_what_lies_in_git_is_left_to_the_run(api: APIClient) -> None:
