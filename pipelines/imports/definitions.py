@@ -90,14 +90,15 @@ class EcsDefinitions:
         document, notices = self.service_definition, list(self.notices)
         value = dict(document.value)
         value["loadBalancers"] = [{**value["loadBalancers"][0], TARGET_GROUP_KEY: f"<+{TARGET_GROUP_KEY}>"}]
-        configuration = dict(value.get("deploymentConfiguration") or {})
-        if configuration.pop("deploymentCircuitBreaker", None):
+        configuration = value.get("deploymentConfiguration")
+        if isinstance(configuration, Mapping) and configuration.get("deploymentCircuitBreaker"):
             message = (
                 "deploymentCircuitBreaker is removed: a failed blue/green deployment restores the traffic"
             )
             line = get_line(document, ("deploymentConfiguration", "deploymentCircuitBreaker"))
             notices.append(ImportNotice(document.name, line, message))
-            value["deploymentConfiguration"] = configuration
+            kept = {key: inner for key, inner in configuration.items() if key != "deploymentCircuitBreaker"}
+            value["deploymentConfiguration"] = kept
         return replace(self, service_definition=replace(document, value=value), notices=tuple(notices))
 
     def refer(self, variables: EnvironmentVariables) -> "EcsDefinitions":
@@ -148,8 +149,11 @@ def _read_definition(
     except BadDocument as error:
         refuse(file.name, error.line, error.message)
     value = parse_file(file, cleaned.text).value
-    if service_name and not value.get("serviceName"):
-        value = {"serviceName": service_name, **value}
+    if kind == SERVICE_DEFINITION:
+        # The service of Slipway is named for it.
+        line = get_line(document, ("serviceName",))
+        name = variables.resolve_text(value.get("serviceName"), file.name, line) or service_name
+        value = {"serviceName": name, **{key: inner for key, inner in value.items() if key != "serviceName"}}
     if any(has_expression(key) for key in _list_keys(value)):
         refuse(file.name, 1, "a template function stands in a key: only values can be variables")
     notices = [ImportNotice(file.name, 1, change) for change in cleaned.changes]

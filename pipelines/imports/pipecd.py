@@ -125,11 +125,11 @@ def _parse_cluster(value: Any) -> tuple[str, str]:
 def _add_target_group(config: Document, definitions: EcsDefinitions) -> EcsDefinitions:
     """Return the definitions with the primary target group of the configuration."""
     path = ("spec", "input", "targetGroups")
-    groups = config.value["spec"]["input"].get("targetGroups")
+    groups = config.value["spec"]["input"].get("targetGroups") or {}
     primary = groups.get("primary") if isinstance(groups, Mapping) else None
+    if groups and not isinstance(primary, Mapping):
+        refuse(config.name, get_line(config, path), "targetGroups needs a primary with targetGroupArn")
     document = definitions.service_definition
-    if not isinstance(primary, Mapping) or document.value.get("loadBalancers"):
-        return definitions
     notices = []
     if isinstance(groups, Mapping) and groups.get("canary"):
         message = (
@@ -137,7 +137,13 @@ def _add_target_group(config: Document, definitions: EcsDefinitions) -> EcsDefin
             "stage listener of a blue/green run"
         )
         notices.append(ImportNotice(config.name, get_line(config, (*path, "canary")), message))
-    value = {**document.value, "loadBalancers": [dict(primary)]}
+    balancers = document.value.get("loadBalancers")
+    if primary and balancers and balancers != [primary]:
+        message = "the primary target group is left out: the service definition has loadBalancers"
+        notices.append(ImportNotice(config.name, get_line(config, (*path, "primary")), message))
+    value = dict(document.value)
+    if primary and not balancers:
+        value["loadBalancers"] = [dict(primary)]
     return replace(
         definitions,
         service_definition=replace(document, value=value),

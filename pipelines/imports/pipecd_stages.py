@@ -30,6 +30,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "CUSTOM_SYNC": "add a Shell Script step here with the commands",
 }
 _ALL_TRAFFIC: Final = 100
+_MOST_STAGES: Final = 100
 _READ_STAGE_KEYS: Final = ("name", "with", "id", "desc")
 _READ_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     _CANARY: ("scale",),
@@ -44,6 +45,10 @@ def list_stages(config: Document) -> list[Mapping[str, Any]]:
     pipeline = config.value["spec"].get("pipeline") or {}
     stages = pipeline.get("stages") if isinstance(pipeline, Mapping) else None
     rows = stages if isinstance(stages, list) else []
+    if len(rows) > _MOST_STAGES:
+        refuse(
+            config.name, get_line(config, _PATH), f"{len(rows)} stages, at most {_MOST_STAGES} are imported"
+        )
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping) or not isinstance(row.get("name"), str):
             refuse(config.name, get_line(config, (*_PATH, number)), "a stage must have a name")

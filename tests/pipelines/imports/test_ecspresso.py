@@ -194,6 +194,22 @@ def test_a_value_that_the_import_needs_must_be_known() -> None:
     assert propose(ecspresso_files(config=config), values=values).region == "eu-central-1"
 
 
+def test_the_name_of_the_service_may_be_a_variable_with_a_value() -> None:
+    text = json.dumps({**SERVICE_DEFINITION, "serviceName": "shop-{{ env `STAGE` `dev` }}"})
+    proposal = propose(ecspresso_files(service=text))
+    assert (proposal.identifier, manifest(proposal, 1)["serviceName"]) == ("shop_dev", "shop-dev")
+
+
+def test_a_malformed_configuration_of_codedeploy_is_refused() -> None:
+    definition = {
+        **SERVICE_DEFINITION,
+        "deploymentController": {"type": "CODE_DEPLOY"},
+        "loadBalancers": [BALANCER],
+        "deploymentConfiguration": "maximumPercent=200",
+    }
+    assert refusal(ecspresso_files(service=json.dumps(definition)))
+
+
 def test_two_defaults_of_one_variable_are_refused() -> None:
     text = json.dumps({**TASK_DEFINITION, "family": "{{ env `COLOR` `red` }}"})
     assert "COLOR has another default" in refusal(ecspresso_files(task=text))[0]

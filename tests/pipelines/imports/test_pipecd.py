@@ -147,6 +147,19 @@ def test_settings_without_an_equal_are_listed() -> None:
         assert part in text
 
 
+def test_target_groups_beside_load_balancers_are_listed() -> None:
+    service = {
+        **SERVICE_DEFINITION,
+        "serviceName": "shop",
+        "loadBalancers": [{**BALANCER, "containerPort": 81}],
+    }
+    task_port = pipecd_files(PIPECD_CONFIG + TARGET_GROUPS, service)
+    task_port["taskdef.json"] = task_port["taskdef.json"].replace("80", "81")
+    text = "\n".join(messages(propose(task_port)))
+    assert "line 10: the primary target group is left out" in text
+    assert "line 11: the canary target group" in text
+
+
 def test_an_approval_needs_a_group_of_slipway() -> None:
     config = f"{PIPECD_CONFIG}  pipeline: {{stages: [{{name: WAIT_APPROVAL}}]}}\n"
     assert "line 9: WAIT_APPROVAL: enter the user group" in refusal(pipecd_files(config))
@@ -175,6 +188,8 @@ def test_the_cluster_of_the_service_definition_counts_without_another() -> None:
         "kind: ECSApp\nspec: []\n",
         "kind: ECSApp\nspec: {input: x}\n",
         PIPECD_CONFIG + "  pipeline: {stages: [x]}\n",
+        PIPECD_CONFIG + "    targetGroups: {primary: [1]}\n",
+        PIPECD_CONFIG + f"  pipeline: {{stages: [{'{name: ECS_SYNC}, ' * 101}]}}\n",
         PIPECD_CONFIG + "  pipeline: {stages: [{name: WAIT, with: {duration: forever}}]}\n",
         PIPECD_CONFIG + "  pipeline: {stages: [{name: WAIT_APPROVAL, with: {minApproverNum: many}}]}\n",
     ],
