@@ -63,7 +63,7 @@ class RehearsalDocument(serializers.Serializer[Any]):
     status = serializers.ChoiceField(choices=["SUCCEEDED", "FAILED", "UNKNOWN"])
     reason = serializers.CharField()
     steps = RehearsedStepDocument(many=True)
-    world = serializers.DictField(
+    resources = serializers.DictField(
         child=serializers.IntegerField(), help_text="Number of real resources of each kind in the sandbox."
     )
     notes = serializers.ListField(

@@ -3,10 +3,10 @@
 A rehearsal is no execution. It has no rows of stages, steps, calls or locks, so no list, statistic, rollback,
 notification or drift can mistake it for a run, and nothing has to exclude it.
 
-It cannot touch AWS. The connector is used for reads alone, before the first step (`world_reads`). Each step's
-AWS calls then go through `sandbox_access`, the only place that opens access, which takes a loopback address
-and made-up credentials and nothing else. Everything outside AWS is not rehearsed and says so.
+It cannot touch AWS. The connector is used for reads alone, before the first step (`cluster_reads`). The AWS
+calls of steps then go through `sandbox_access`, the only place that opens access, which takes a loopback
+address and made-up credentials and nothing else. What is outside AWS is not rehearsed and says so.
 
-The world lives in one process, which ends with the request that started it. A rehearsal that breaks off
+The sandbox is one process, which ends with the request that started it. A rehearsal that breaks off
 leaves nothing behind, and its end is unknown, never something better.
 """

@@ -12,9 +12,9 @@ from deployments.execution.planning.run_requests import RunRequest
 from deployments.preview.delegate_reads import open_in_process
 from deployments.preview.documents import PreviewDetails, build_preview_details
 from deployments.preview.dry_run import PreviewedStep, run_dry_run
+from deployments.rehearsal.cluster_reads import ClusterSnapshot, read_cluster
 from deployments.rehearsal.runs import RehearsalRun, RehearsalTooLong, RehearsedStep
-from deployments.rehearsal.sandbox_access import RehearsalSandbox, SandboxLost, WorldRefused, start_sandbox
-from deployments.rehearsal.world_reads import RehearsalWorld, read_world
+from deployments.rehearsal.sandbox_access import RehearsalSandbox, SandboxLost, SnapshotRefused, start_sandbox
 from guards.limits import REHEARSAL_SECONDS
 from pipelines.models import Pipeline
 from steps.expressions import has_expression
@@ -45,7 +45,7 @@ class RehearsalResult:
     status: str = "UNKNOWN"
     reason: str = ""
     steps: list[RehearsedStep] = field(default_factory=list)
-    world: dict[str, int] = field(default_factory=dict)
+    resources: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What could not be read, and what the sandbox assumes."""
     denied: list[str] = field(default_factory=list)
@@ -56,9 +56,9 @@ class RehearsalResult:
     """Preview of the same run."""
 
     @property
-    def world_counts(self) -> list[tuple[str, int]]:
+    def resource_counts(self) -> list[tuple[str, int]]:
         """Return the kinds of resources in words, with their numbers."""
-        return [(re.sub("([A-Z])", r" \1", name).lower(), count) for name, count in self.world.items()]
+        return [(re.sub("([A-Z])", r" \1", name).lower(), count) for name, count in self.resources.items()]
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of a rehearsal."""
@@ -68,7 +68,7 @@ class RehearsalResult:
             "status": self.status,
             "reason": self.reason,
             "steps": [step.to_json() for step in self.steps],
-            "world": self.world,
+            "resources": self.resources,
             "notes": self.notes,
             "denied": self.denied,
             "seconds": self.seconds,
@@ -85,14 +85,14 @@ def rehearse(request: RunRequest, pipeline: Pipeline, behavior: str) -> Rehearsa
     previewed = run_dry_run(request, pipeline, open_in_process)
     preview = result.preview = build_preview_details(request.artifact, previewed)
     try:
-        world = _read_first_cluster(request, previewed)
-        result.world, result.notes = world.count(), list(world.unread)
+        snapshot = _read_first_cluster(request, previewed)
+        result.resources, result.notes = snapshot.count(), list(snapshot.unread)
         with start_sandbox() as sandbox:
-            _prepare(sandbox, world, preview, result)
-            _run(RehearsalRun(request, pipeline, sandbox, world, deadline), result)
+            _prepare(sandbox, snapshot, preview, result)
+            _run(RehearsalRun(request, pipeline, sandbox, snapshot, deadline), result)
     except (AwsError, ConnectorUnavailable) as error:
         result.reason = f"Unknown: the cluster could not be read. {error}"
-    except WorldRefused as refused:
+    except SnapshotRefused as refused:
         result.reason = f"Unknown: the sandbox could not be filled with this cluster: {refused}"
     except RehearsalTooLong as too_long:
         result.reason = str(too_long)
@@ -101,7 +101,7 @@ def rehearse(request: RunRequest, pipeline: Pipeline, behavior: str) -> Rehearsa
     return result
 
 
-def _read_first_cluster(request: RunRequest, previewed: Sequence[PreviewedStep]) -> RehearsalWorld:
+def _read_first_cluster(request: RunRequest, previewed: Sequence[PreviewedStep]) -> ClusterSnapshot:
     """Return the cluster of the first stage with what the previewed calls name there."""
     place = request.targets[0].infrastructure
     if has_expression(place.region) or has_expression(place.cluster):
@@ -110,16 +110,16 @@ def _read_first_cluster(request: RunRequest, previewed: Sequence[PreviewedStep])
         )
     calls = [call for step in previewed for call in step.calls]
     caller = get_local_caller(place.connector, place.region)
-    return read_world(caller, region=place.region, cluster=place.cluster, calls=calls)
+    return read_cluster(caller, region=place.region, cluster=place.cluster, calls=calls)
 
 
 def _prepare(
-    sandbox: RehearsalSandbox, world: RehearsalWorld, preview: PreviewDetails, result: RehearsalResult
+    sandbox: RehearsalSandbox, snapshot: ClusterSnapshot, preview: PreviewDetails, result: RehearsalResult
 ) -> None:
     """Fill the sandbox, and deny in it what IAM's simulation denies."""
     image, tag = (result.artifact.get(name, "") for name in ("image", "tag"))
     images = [f"{image}:{tag}"] if image else []
-    for name in sandbox.fill(world.build_document(BEHAVIORS[result.behavior], images)):
+    for name in sandbox.fill(snapshot.build_document(BEHAVIORS[result.behavior], images)):
         result.notes.append(f"The service {name} did not become steady in the sandbox.")
     for permission in preview.permissions:
         prefix, _, operation = permission.action.partition(":")

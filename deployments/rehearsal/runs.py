@@ -17,6 +17,7 @@ from deployments.models import Execution, StageExecution, StepExecution
 from deployments.preview.conditions import StageForecast
 from deployments.preview.dry_run import KnownOnlyInRun, resolve_actions
 from deployments.preview.step_context import PreviewedStageData
+from deployments.rehearsal.cluster_reads import ClusterSnapshot
 from deployments.rehearsal.sandbox_access import RehearsalSandbox, open_sandbox_caller
 from deployments.rehearsal.step_context import (
     OUTSIDE_AWS,
@@ -27,7 +28,6 @@ from deployments.rehearsal.step_context import (
     RehearsalStepContext,
     RehearsedStepData,
 )
-from deployments.rehearsal.world_reads import RehearsalWorld
 from guards.limits import REHEARSAL_SECONDS
 from pipelines.models import Pipeline
 from steps.actions.base import Action, ActionFailed
@@ -87,10 +87,10 @@ class RehearsalRun:
         request: RunRequest,
         pipeline: Pipeline,
         sandbox: RehearsalSandbox,
-        world: RehearsalWorld,
+        snapshot: ClusterSnapshot,
         deadline: float,
     ) -> None:
-        self._request, self._sandbox, self._world = request, sandbox, world
+        self._request, self._sandbox, self._snapshot = request, sandbox, snapshot
         self._deadline = deadline
         now = sandbox.advance(0)
         self.clock = RehearsalClock(now, now)
@@ -150,7 +150,7 @@ class RehearsalRun:
     def _is_at_home(self, stage: StageExecution) -> bool:
         first = self._request.targets[0].infrastructure
         place = (stage.region, stage.cluster, stage.connector_id)
-        return place == (self._world.region, self._world.cluster, first.connector.pk)
+        return place == (self._snapshot.region, self._snapshot.cluster, first.connector.pk)
 
     def _run_step(
         self,

@@ -37,7 +37,7 @@ class NotASandbox(ValueError):
     """Error raised for an address that is not the loopback address of a private sandbox."""
 
 
-class WorldRefused(Exception):
+class SnapshotRefused(Exception):
     """Error raised when the sandbox cannot be filled; the text names the resource."""
 
 
@@ -78,7 +78,7 @@ class RehearsalSandbox:
     url: str
 
     def fill(self, document: Mapping[str, Any]) -> list[str]:
-        """Fill the account; return the services that did not become steady. Raises `WorldRefused`."""
+        """Fill the account; return the services that did not become steady. Raises `SnapshotRefused`."""
         return [str(name) for name in self._control("world", document)["unsteady"]]
 
     def deny(self, service: str, operation: str) -> None:
@@ -97,7 +97,7 @@ class RehearsalSandbox:
                 return document
         except HTTPError as error:
             with error:
-                raise WorldRefused(str(json.load(error).get("error"))) from error
+                raise SnapshotRefused(str(json.load(error).get("error"))) from error
         except (URLError, OSError, ValueError) as error:
             raise SandboxLost(str(error)) from error
 

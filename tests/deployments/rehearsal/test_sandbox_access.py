@@ -10,6 +10,7 @@ from aws.preview import PlannedCall
 from delegates.access.site_calls import SITE_SERVICE
 from deployments.models import StepExecution
 from deployments.rehearsal import sandbox_access
+from deployments.rehearsal.cluster_reads import read_cluster
 from deployments.rehearsal.sandbox_access import (
     NotASandbox,
     RehearsalSandbox,
@@ -17,7 +18,6 @@ from deployments.rehearsal.sandbox_access import (
     open_sandbox_caller,
 )
 from deployments.rehearsal.step_context import ManifestReads, NotRehearsed, RefusedWork
-from deployments.rehearsal.world_reads import read_world
 from steps.actions.non_aws_calls import RUN_SCRIPT
 
 NOBODY_LISTENS = "http://127.0.0.1:1"
@@ -80,9 +80,9 @@ def test_what_cannot_be_read_is_named_and_subnets_are_made_up() -> None:
     network = {"awsvpcConfiguration": {"subnets": ["subnet-1"], "securityGroups": ["sg-1"]}}
     params = {"serviceName": "myapp", "networkConfiguration": network}
     calls = [PlannedCall("ecs", "CreateService", params)]
-    world = read_world(_PartlyDenied(), region="us-east-1", cluster="demo", calls=calls)
-    assert [row["SubnetId"] for row in world.resources["subnets"]] == ["subnet-1"]
-    assert [text.partition(":")[0] for text in world.unread] == [
+    snapshot = read_cluster(_PartlyDenied(), region="us-east-1", cluster="demo", calls=calls)
+    assert [row["SubnetId"] for row in snapshot.resources["subnets"]] == ["subnet-1"]
+    assert [text.partition(":")[0] for text in snapshot.unread] == [
         "services",
         "Subnets, which are assumed to exist",
         "SecurityGroups, which are assumed to exist",

@@ -18,7 +18,7 @@ _ELB_PREFIX = "arn:aws:elasticloadbalancing:"
 
 
 @dataclass
-class RehearsalWorld:
+class ClusterSnapshot:
     """What could be read of a cluster, as `POST /sandbox/world` takes it, and what could not."""
 
     account: str
@@ -38,31 +38,33 @@ class RehearsalWorld:
         return {name: count for name, count in lists.items() if count}
 
 
-def read_world(caller: Caller, *, region: str, cluster: str, calls: Sequence[PlannedCall]) -> RehearsalWorld:
+def read_cluster(
+    caller: Caller, *, region: str, cluster: str, calls: Sequence[PlannedCall]
+) -> ClusterSnapshot:
     """Return the cluster, and of it what these previewed calls name.
 
     These are the services, their task definitions, load balancers with listeners, rules and target groups,
     subnets and security groups. Raises `AwsError` if account or cluster are unreadable or missing; anything
     else that cannot be read is listed in `unread`.
     """
-    return _WorldReads(caller, RehearsalWorld(StsClient(caller).get_account_id(), region, cluster)).read(
+    return _ClusterReads(caller, ClusterSnapshot(StsClient(caller).get_account_id(), region, cluster)).read(
         calls
     )
 
 
-class _WorldReads:
+class _ClusterReads:
     """Reads of one cluster, in the order of their references."""
 
-    def __init__(self, caller: Caller, world: RehearsalWorld) -> None:
+    def __init__(self, caller: Caller, snapshot: ClusterSnapshot) -> None:
         self._caller = caller
-        self._world = world
+        self._snapshot = snapshot
 
-    def read(self, calls: Sequence[PlannedCall]) -> RehearsalWorld:
-        world, resources = self._world, self._world.resources
-        described = self._caller.call("ecs", "DescribeClusters", {"clusters": [world.cluster]})
+    def read(self, calls: Sequence[PlannedCall]) -> ClusterSnapshot:
+        snapshot, resources = self._snapshot, self._snapshot.resources
+        described = self._caller.call("ecs", "DescribeClusters", {"clusters": [snapshot.cluster]})
         clusters = [row for row in described.get("clusters", ()) if row.get("status") == "ACTIVE"]
         if not clusters:
-            message = f"cluster {world.cluster} does not exist in {world.region}"
+            message = f"cluster {snapshot.cluster} does not exist in {snapshot.region}"
             raise NotFound("ClusterNotFoundException", message, "ecs", "DescribeClusters")
         resources["cluster"] = clusters[0]
         found = self._read("services", lambda: self._list_services(_list_service_names(calls)))
@@ -70,19 +72,19 @@ class _WorldReads:
         resources["services"] = found
         resources["taskDefinitions"] = self._read("task definitions", lambda: self._list_definitions(found))
         self._read_network([*found, *(call.params for call in calls)])
-        return world
+        return snapshot
 
     def _read(self, subject: str, read: Callable[[], list[Row]]) -> list[Row]:
         try:
             return read()
         except AwsError as error:
-            self._world.unread.append(f"{subject}: {error.display_message}")
+            self._snapshot.unread.append(f"{subject}: {error.display_message}")
             return []
 
     def _list_services(self, names: Sequence[str]) -> list[Row]:
         rows: list[Row] = []
         for batch in split_batches(names, SERVICES_PER_CALL):
-            params = {"cluster": self._world.cluster, "services": batch, "include": ["TAGS"]}
+            params = {"cluster": self._snapshot.cluster, "services": batch, "include": ["TAGS"]}
             rows += self._caller.call("ecs", "DescribeServices", params).get("services", ())
         return [row for row in rows if row.get("status") == "ACTIVE"]
 
@@ -96,7 +98,7 @@ class _WorldReads:
 
     def _read_load_balancers(self, arns: set[str]) -> None:
         """Read the load balancers behind ARNs of target groups, listeners or rules, with all they have."""
-        resources = self._world.resources
+        resources = self._snapshot.resources
         groups = [arn for arn in sorted(arns) if ":targetgroup/" in arn]
         known = self._read("target groups", lambda: self._list_groups(groups))
         balancers = {name for row in known for name in row.get("LoadBalancerArns", ())}
@@ -144,14 +146,14 @@ class _WorldReads:
             try:
                 answer = self._caller.call("elbv2", "DescribeTargetGroupAttributes", params)
             except AwsError as error:
-                self._world.unread.append(f"attributes of target groups: {error.display_message}")
+                self._snapshot.unread.append(f"attributes of target groups: {error.display_message}")
                 break
             group["Attributes"] = answer.get("Attributes", [])
         return groups
 
     def _read_network(self, documents: Sequence[Any]) -> None:
         """Read the subnets and security groups of services and calls, and the subnets of balancers."""
-        resources = self._world.resources
+        resources = self._snapshot.resources
         configurations = [item for document in documents for item in _find(document, "awsvpcConfiguration")]
         zones = [zone for row in resources["loadBalancers"] for zone in row.get("AvailabilityZones", ())]
         subnets = {name for item in configurations for name in item.get("subnets", ())}
@@ -175,11 +177,11 @@ class _WorldReads:
         try:
             return list(pages) if ids else []
         except AwsError as error:
-            self._world.unread.append(f"{key}, which are assumed to exist: {error.display_message}")
+            self._snapshot.unread.append(f"{key}, which are assumed to exist: {error.display_message}")
             return [make_up(item) for item in sorted(ids)]
 
     def _build_subnet(self, name: str) -> Row:
-        zone = f"{self._world.region}a"
+        zone = f"{self._snapshot.region}a"
         return {"SubnetId": name, "VpcId": "vpc-0", "CidrBlock": "10.0.0.0/20", "AvailabilityZone": zone}
 
 
