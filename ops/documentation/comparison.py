@@ -158,7 +158,7 @@ def _describe(feature: Feature, tool: str, tests_anchor: str) -> str:
     links = _link_sources(cell.sources)
     if tool == SLIPWAY and feature.tests:
         links = f"[Tests](#{tests_anchor})"
-    return f"**{cell.answer.capitalize()}** {plain(cell.note)} {links}"
+    return f"**{cell.answer.capitalize()}.** {plain(cell.note)} {links}"
 
 
 def _link_sources(keys: Sequence[str]) -> str:
