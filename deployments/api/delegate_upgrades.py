@@ -1,5 +1,6 @@
 """Routes of the automatic upgrades of a delegate that Slipway deployed."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -17,6 +18,7 @@ from deployments.delegate_installs.upgrade_windows import (
     set_upgrade_window,
 )
 from web.api.views import BaseApiView
+from web.http.problems import BadInput
 
 VIEW: Final = "core_delegate_view"
 
@@ -34,13 +36,10 @@ class UpgradeWindowInput(serializers.Serializer[Any]):
     time_zone = serializers.CharField(max_length=64, default="UTC", help_text="Such as Europe/Berlin.")
 
 
-class UpgradeWindowDocument(UpgradeWindowInput):
-    """Window of a delegate."""
+class UpgradeWindowChange(serializers.Serializer[Any]):
+    """Window to set; null ends the automatic upgrades."""
 
-    allowed_by = serializers.CharField(
-        allow_null=True, help_text="User whose permissions the upgrades have; null if the user is gone."
-    )
-    due_at = serializers.DateTimeField(help_text="When it opens next.")
+    window = UpgradeWindowInput(allow_null=True)
 
 
 class AutomaticUpgradeDocument(serializers.Serializer[Any]):
@@ -60,13 +59,24 @@ class AutomaticUpgradeDocument(serializers.Serializer[Any]):
 class AutomaticUpgradesDocument(serializers.Serializer[Any]):
     """Automatic upgrades of a delegate; without a window there are none."""
 
-    window = UpgradeWindowDocument(allow_null=True)
+    window = UpgradeWindowInput(allow_null=True)
+    allowed_by = serializers.CharField(
+        allow_null=True, help_text="User whose permissions the upgrades have; null if the user is gone."
+    )
+    due_at = serializers.DateTimeField(allow_null=True, help_text="When the window opens next.")
     upgrades = AutomaticUpgradeDocument(many=True, help_text="The newest 20, the last one first.")
 
 
 WINDOW_EXAMPLE = OpenApiExample(
     "Saturday night",
-    {"days": ["Saturday"], "begins": "02:00", "duration_minutes": 120, "time_zone": "Europe/Berlin"},
+    {
+        "window": {
+            "days": ["Saturday"],
+            "begins": "02:00",
+            "duration_minutes": 120,
+            "time_zone": "Europe/Berlin",
+        }
+    },
     request_only=True,
 )
 
@@ -78,17 +88,24 @@ class DelegateUpgradeWindowRoute(BaseApiView):
     def get(self, request: Request, pk: int) -> Response:
         return Response(_serialize(load_automatic_upgrades(self._get_delegate(pk))))
 
-    @extend_schema(request=UpgradeWindowInput, responses=AutomaticUpgradesDocument, examples=[WINDOW_EXAMPLE])
+    @extend_schema(
+        request=UpgradeWindowChange, responses=AutomaticUpgradesDocument, examples=[WINDOW_EXAMPLE]
+    )
     def put(self, request: Request, pk: int) -> Response:
-        body, delegate = self.get_validated_body(UpgradeWindowInput), self._get_delegate(pk)
-        times = UpgradeTimes(
-            tuple(WEEKDAYS.index(day) for day in body["days"]),
-            body["begins"],
-            body["duration_minutes"],
-            body["time_zone"],
-        )
-        set_upgrade_window(actor=self.principal, delegate=delegate, times=times)
+        delegate = self._get_delegate(pk)
+        window = self.get_validated_body(UpgradeWindowChange)["window"]
+        if window is None:
+            remove_upgrade_window(actor=self.principal, delegate=delegate)
+        else:
+            self._set_window(delegate, window)
         return Response(_serialize(load_automatic_upgrades(delegate)))
+
+    def _set_window(self, delegate: Delegate, window: Mapping[str, Any]) -> None:
+        try:
+            set_upgrade_window(actor=self.principal, delegate=delegate, times=_build_times(window))
+        except BadInput as refused:
+            errors = [{**error, "path": f"window.{error['path']}"} for error in refused.errors]
+            raise BadInput(str(refused), errors=errors) from refused
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
@@ -100,16 +117,27 @@ class DelegateUpgradeWindowRoute(BaseApiView):
         return self.get_visible(VIEW, rows.prefetch_related("instances"), pk=pk)
 
 
+def _build_times(window: Mapping[str, Any]) -> UpgradeTimes:
+    return UpgradeTimes(
+        tuple(WEEKDAYS.index(day) for day in window["days"]),
+        window["begins"],
+        window["duration_minutes"],
+        window["time_zone"],
+    )
+
+
 def _serialize(automatic: AutomaticUpgrades) -> Any:
     window, times = automatic.window, automatic.times
-    shown = None
+    document: dict[str, Any] = {"window": None, "allowed_by": None, "due_at": None}
     if window is not None and times is not None:
-        shown = {
-            "days": [WEEKDAYS[day] for day in times.days],
-            "begins": times.begins,
-            "duration_minutes": times.duration_minutes,
-            "time_zone": times.time_zone,
+        document = {
+            "window": {
+                "days": [WEEKDAYS[day] for day in times.days],
+                "begins": times.begins,
+                "duration_minutes": times.duration_minutes,
+                "time_zone": times.time_zone,
+            },
             "allowed_by": window.allowed_by.username if window.allowed_by else None,
             "due_at": window.due_at,
         }
-    return AutomaticUpgradesDocument({"window": shown, "upgrades": automatic.upgrades}).data
+    return AutomaticUpgradesDocument({**document, "upgrades": automatic.upgrades}).data

@@ -5,7 +5,7 @@ from tests.api.extra_objects import delegate_task
 from tests.api.requests import Ask, Row, add_scope, allow_get, configuration, get, use_key_of
 from tests.api.required_access import Lists, Needs, SignedIn
 
-UPGRADE_WINDOW = {"days": ["Saturday"], "begins": "02:00", "duration_minutes": 120}
+UPGRADE_WINDOW = {"window": {"days": ["Saturday"], "begins": "02:00", "duration_minutes": 120}}
 
 
 def build_deployment_ask() -> Ask:
