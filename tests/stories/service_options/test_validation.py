@@ -139,7 +139,8 @@ def test_a_daemon_is_saved_for_the_rolling_step_alone(api: APIClient) -> None:
     rolling, canary = (Pipeline.objects.get(identifier=f"{name}_demo") for name in ("rolling", "canary"))
     answer = api.put(f"/api/v1/pipelines/{rolling.pk}", {"yaml": rolling.yaml}, format="json")
     assert answer.status_code == 200, answer.content
-    answer = api.put(f"/api/v1/pipelines/{canary.pk}", {"yaml": canary.yaml}, format="json")
+    text = canary.yaml.replace("serviceRef: canary_app", "serviceRef: myapp")
+    answer = api.put(f"/api/v1/pipelines/{canary.pk}", {"yaml": text}, format="json")
     assert "Deploy this service with the step EcsRollingDeploy" in _messages(answer)
 
 
