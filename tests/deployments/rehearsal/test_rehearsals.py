@@ -1,6 +1,11 @@
 """A rehearsal finds what the run would find, and leaves the real account as it is."""
 
+import contextlib
 import html
+import os
+import signal
+from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -9,7 +14,7 @@ from django.test import Client
 
 from deployments.models import AwsCall, Execution, ServiceLock
 from deployments.preview.operations import validate_request
-from deployments.rehearsal.rehearsals import RehearsalResult, rehearse
+from deployments.rehearsal.rehearsals import SANDBOX_WAS_LOST, RehearsalResult, rehearse
 from deployments.rehearsal.step_context import OUTSIDE_AWS
 from pipelines.models import Pipeline
 from tests.fixtures.engine_driver import Drive
@@ -94,3 +99,30 @@ def test_a_step_outside_aws_is_not_rehearsed_and_the_next_one_is(drive: Drive) -
     rehearsed = _rehearse(drive, "healthy")
     assert [step.status for step in rehearsed.steps] == ["NOT_REHEARSED", "SUCCEEDED"]
     assert rehearsed.steps[0].reason == OUTSIDE_AWS
+
+
+def _kill_next_sandbox(known: int, over: Event) -> None:
+    """Kill the sandbox that this process starts next."""
+    while not over.wait(0.01):
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, IndexError):
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                command = (folder / "cmdline").read_bytes()
+                if (
+                    int(parent) == os.getpid()
+                    and b"--ends-with-stdin" in command
+                    and int(folder.name) != known
+                ):
+                    os.kill(int(folder.name), signal.SIGKILL)
+                    return
+
+
+def test_a_rehearsal_whose_sandbox_is_killed_has_an_unknown_end(drive: Drive) -> None:
+    over = Event()
+    killer = Thread(target=_kill_next_sandbox, args=(drive.sandbox.process.pid, over))
+    killer.start()
+    rehearsed = _rehearse(drive, "healthy")
+    over.set()
+    killer.join()
+    assert (rehearsed.status, rehearsed.reason) == ("UNKNOWN", SANDBOX_WAS_LOST)
+    assert [step.status for step in rehearsed.steps] == []
