@@ -7,6 +7,12 @@ import pytest
 from aws.apis.elb import get_target_group_weights
 from deployments.models import Execution
 from ops.demo.pipelines import SERVICE_DEFINITION
+from tests.deployments.preview.comparison import (
+    assert_same,
+    list_planned_calls,
+    list_recorded_calls,
+    load_preview,
+)
 from tests.fixtures.engine_driver import Drive
 from tests.stories.strategies.conftest import unplayed
 from tests.stories.strategies.scenario import Play
@@ -60,6 +66,13 @@ def test_a_canary_takes_its_share_and_gives_it_back_before_it_is_deleted(play: P
         "elbv2 ModifyListener",
         "ecs DeleteService",
     ]
+
+
+def test_a_preview_lists_the_writes_of_the_rule(play: Play) -> None:
+    document = load_preview(play.drive, "1.28")
+    assert [step["failure"] for step in document["steps"]] == [None] * len(document["steps"])
+    execution = play.run("1.28")
+    assert_same(list_planned_calls(document), list_recorded_calls(execution))
 
 
 def test_a_first_version_has_no_traffic_to_share(drive: Drive) -> None:
