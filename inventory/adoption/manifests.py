@@ -24,8 +24,7 @@ from pipelines.pipeline_templates import render_pipeline_template
 from steps.actions.blue_green.traffic import list_target_groups
 from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.snapshots import ECS, get_controller
-from steps.kinds.controller import CHANGE_TYPE, ROLLBACK_TYPE
-from steps.strategies.registry import build_step_document
+from steps.strategies.registry import StrategySteps, add_controller_change
 
 _CREATE_OPERATIONS: Final = {
     TASK_DEFINITION: ("ecs", "RegisterTaskDefinition"),
@@ -230,10 +229,9 @@ def render_pipeline(
     for stage in pipeline["stages"]:
         execution = stage["stage"]["spec"]["execution"]
         if handed_over:
-            execution["steps"].insert(0, _build_change_step(handed_over))
-            name = "ECS Change Controller Rollback"
-            rollback = build_step_document(ROLLBACK_TYPE, "ecsChangeControllerRollback", name)
-            execution["rollbackSteps"].append(rollback)
+            own_steps = StrategySteps(tuple(execution["steps"]), tuple(execution["rollbackSteps"]))
+            steps = add_controller_change(own_steps, handed_over)
+            execution |= {"steps": list(steps.steps), "rollbackSteps": list(steps.rollback_steps)}
         for step in execution["steps"]:
             if step["step"]["type"] == _CREATE_STEP:
                 settings = _build_listener_settings(choice)
@@ -242,11 +240,6 @@ def render_pipeline(
                 step["step"]["spec"] = {name: {**settings, **expressions}[name] for name in _LISTENER_INPUTS}
                 pipeline |= {"variables": inputs} if inputs else {}
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
-
-
-def _build_change_step(ecs_service: str) -> dict[str, object]:
-    name = "ECS Change Controller"
-    return build_step_document(CHANGE_TYPE, "ecsChangeController", name, service=ecs_service)
 
 
 def _build_listener_settings(choice: TrafficOption | None) -> dict[str, str]:

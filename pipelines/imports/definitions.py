@@ -175,9 +175,9 @@ def _remove_controller(definitions: EcsDefinitions) -> EcsDefinitions:
         return definitions
     value = {key: inner for key, inner in document.value.items() if key != "deploymentController"}
     message = (
-        f"deploymentController {kind} is removed: Slipway deploys with the controller ECS. An ECS service "
-        f"that already runs with {kind} keeps it, and only blue/green, which creates services of its own, "
-        "can replace it"
+        f"deploymentController {kind} is removed: Slipway deploys with the controller ECS. A rolling or "
+        "canary pipeline begins with a step that hands the running ECS service to ECS in place; blue/green "
+        "creates services of its own"
     )
     notice = ImportNotice(document.name, get_line(document, ("deploymentController",)), message)
     return replace(

@@ -26,6 +26,7 @@ from pipelines.imports.source_files import (
     refuse,
     refuse_jsonnet,
 )
+from steps.strategies.registry import add_controller_change
 
 TOOL: Final = "ecspresso"
 RENDER_ADVICE: Final = (
@@ -83,12 +84,15 @@ def read_ecspresso(
         steps = build_native_steps(limit)
     else:
         steps = build_strategy_steps(BLUE_GREEN if is_blue_green else ROLLING, limit)
+    referring = definitions.refer(variables)
+    if definitions.controller and not is_blue_green:
+        steps = add_controller_change(steps, referring.service_name)
     task, service = definitions.task_definition.value, definitions.service_definition.value
     return ImportedProject(
         TOOL,
         region or read("region"),
         (cluster or read("cluster") or _DEFAULT_CLUSTER).rpartition("/")[2],
-        definitions.refer(variables),
+        referring,
         steps,
         variables.list_service_variables(task, service),
         variables.list_inputs(task, service),

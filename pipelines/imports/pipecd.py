@@ -20,6 +20,7 @@ from pipelines.imports.source_files import (
     parse_file,
     refuse,
 )
+from steps.strategies.registry import add_controller_change
 
 TOOL: Final = "PipeCD"
 KIND: Final = "ECSApp"
@@ -94,12 +95,15 @@ def read_pipecd(
             refuse(config.name, get_line(config, ("spec", "pipeline")), message)
         definitions = definitions.for_blue_green()
     steps, stage_notices = build_steps(config, approver_group, is_native=bool(definitions.native_strategy))
+    referring = definitions.refer(variables)
+    if definitions.controller and not routes_traffic(config):
+        steps = add_controller_change(steps, referring.service_name)
     task, service = definitions.task_definition.value, definitions.service_definition.value
     return ImportedProject(
         TOOL,
         region or place[0],
         (cluster or place[1]).rpartition("/")[2],
-        definitions.refer(variables),
+        referring,
         steps,
         variables.list_service_variables(task, service),
         variables.list_inputs(task, service),

@@ -36,3 +36,14 @@ def build_step_document(type_: str, identifier: str, name: str, **spec: object) 
     """Return one step in the form of a pipeline."""
     step = {"type": type_, "identifier": identifier, "name": name}
     return {"step": {**step, "spec": spec} if spec else step}
+
+
+def add_controller_change(steps: StrategySteps, ecs_service: str) -> StrategySteps:
+    """Return the steps after one that hands an ECS service of another deployment controller to ECS."""
+    change = build_step_document(
+        "EcsChangeController", "ecsChangeController", "ECS Change Controller", service=ecs_service
+    )
+    rollback = build_step_document(
+        "EcsChangeControllerRollback", "ecsChangeControllerRollback", "ECS Change Controller Rollback"
+    )
+    return StrategySteps((change, *steps.steps), (*steps.rollback_steps, rollback))

@@ -64,11 +64,12 @@ class SaveController(Action):
         context.acquire_service_lock(self.service, is_main=False)
         live = context.ecs.describe_service(context.cluster, self.service)
         if live is None or live.status in GONE_STATUSES:
-            raise ActionFailed(
-                "NO_SERVICE",
-                f"There is no ECS service {self.service} in cluster {context.cluster}. Correct service of "
-                "the step.",
+            context.save_for_rollback(_SAVED, ECS)
+            context.log(
+                f"There is no ECS service {self.service} in cluster {context.cluster}: nothing to hand over",
+                "warning",
             )
+            return
         controller = get_controller(live.raw)
         context.save_for_rollback(_SAVED, controller)
         context.set_outputs(serviceName=live.name, serviceArn=live.arn, controllerBefore=controller)

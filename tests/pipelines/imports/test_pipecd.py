@@ -53,7 +53,7 @@ def refusal(files: dict[str, str], **more: Any) -> str:
 def test_a_quick_sync_is_a_rolling_deployment() -> None:
     proposal = propose(pipecd_files())
     assert (proposal.identifier, proposal.region, proposal.cluster) == ("shop", "us-east-1", "demo")
-    assert types(proposal) == ["EcsRollingDeploy"]
+    assert types(proposal) == ["EcsChangeController", "EcsRollingDeploy"]
     assert (proposal.service.image, proposal.service.tag) == ("nginx", "1.27")
     definition = yaml.safe_load(proposal.service.manifests[1].content)
     assert "deploymentController" not in definition
@@ -70,6 +70,7 @@ def test_a_canary_without_traffic_is_a_canary_deployment_with_its_waits_and_appr
         approver_group="approvers",
     )
     assert types(proposal) == [
+        "EcsChangeController",
         "EcsCanaryDeploy",
         "Wait",
         "HarnessApproval",
@@ -130,7 +131,7 @@ def test_a_stage_without_an_equal_is_listed_with_its_line() -> None:
         "{name: SCRIPT_RUN, with: {run: make smoke}}",
         "{name: K8S_SYNC}",
     )
-    assert types(proposal) == ["EcsRollingDeploy"]
+    assert types(proposal) == ["EcsChangeController", "EcsRollingDeploy"]
     text = "\n".join(messages(proposal))
     line = len(PIPECD_CONFIG.splitlines()) + 4
     assert f"app.pipecd.yaml, line {line}: ANALYSIS: add a Verify step" in text

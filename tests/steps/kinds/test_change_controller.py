@@ -74,10 +74,12 @@ def test_a_service_whose_tasks_are_not_steady_is_left_alone(write: Write, theirs
     assert get_controller(theirs) == "CODE_DEPLOY"
 
 
-def test_a_missing_service_is_named(write: Write) -> None:
+def test_a_service_that_does_not_exist_yet_is_no_obstacle(write: Write, drive: Drive) -> None:
+    mark = drive.mark()
     execution = write(change_text("nothing")).run()
-    assert execution.failure["code"] == "NO_SERVICE"
-    assert "nothing" in execution.failure["message"]
+    assert execution.outcome == "COMPLETED", execution.failure
+    assert any("There is no ECS service nothing" in line for line in drive.log(execution))
+    assert drive.effects(mark) == []
 
 
 @pytest.mark.parametrize("place", ["call.sent", "call.answered"])
