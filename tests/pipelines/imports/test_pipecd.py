@@ -77,7 +77,7 @@ def test_a_canary_without_traffic_is_a_canary_deployment_with_its_waits_and_appr
         "EcsRollingDeploy",
         "EcsCanaryDelete",
     ]
-    wait, approval = parse(proposal).stages[0].steps[1:3]
+    wait, approval = parse(proposal).stages[0].steps[2:4]
     assert wait.spec == {"duration": "5400s"}
     assert approval.spec["approvers"] == {"userGroups": ["approvers"], "minimumCount": 2}
     text = "\n".join(messages(proposal))
