@@ -7,17 +7,20 @@ import pytest
 from pytest_django import Settings
 
 from connectors.models import Connector
+from delegates.agent import VERSION
 from delegates.install.commands import list_removal_commands
 from delegates.install.wizard import WizardAnswers
 from delegates.installations import list_installations
 from delegates.models import Delegate, DelegateTask, get_account_id
 from delegates.operations.installation import create_delegate
 from delegates.operations.tokens import create_token
+from deployments.delegate_installs.automatic_upgrades import finish_upgrades, start_due_upgrades
 from deployments.delegate_installs.operations import deploy_delegate, plan_delegate_deployment
 from deployments.delegate_installs.removal import plan_delegate_removal, remove_delegate
+from deployments.delegate_installs.upgrade_windows import UpgradeTimes, set_upgrade_window
 from deployments.journal import rate_limits
 from deployments.log import iterate_lines
-from deployments.models import AwsCall, Execution, LogChunk
+from deployments.models import AwsCall, DelegateUpgrade, Execution, LogChunk
 from ops.demo.pipelines import SandboxFacts
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
@@ -28,6 +31,7 @@ from tests.fixtures.demo import fill_in_demo
 from tests.fixtures.processes import wait_until
 from tests.secret_watch.marker import planted
 from tests.stories.delegates import aws_commands
+from web.clock import get_database_time
 from web.http.problems import BadInput
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -220,6 +224,27 @@ def test_an_upgrade_to_a_bad_image_ends_with_the_earlier_one_connected(
         assert read_image(pretend_aws).endswith(f":{left}")
         assert api.until("deployed", "CONNECTED")
     assert list_stacks(pretend_aws) == ["slipway-delegate-deployed"]
+
+
+def test_a_delegate_of_an_earlier_release_is_upgraded_within_its_window(
+    api: Api, pretend_aws: SandboxProcess, project: Scope, admin: User
+) -> None:
+    delegate = make_delegate(pretend_aws, project, "0.0.9")
+    assert deploy(delegate, project).outcome == "COMPLETED"
+    # Agents of the sandbox all have this release, whatever the tag of their image.
+    delegate.instances.update(version="0.0.9")
+    times = UpgradeTimes(tuple(range(7)), "00:00", 24 * 60)
+    set_upgrade_window(actor=admin, delegate=delegate, times=times)
+    assert start_due_upgrades(get_database_time()) == 1
+    upgrade = DelegateUpgrade.objects.get()
+    assert upgrade.execution is not None
+    assert wait_for_end(upgrade.execution, 150).outcome == "COMPLETED"
+    finish_upgrades(get_database_time())
+    upgrade.refresh_from_db()
+    assert (upgrade.status, upgrade.problem) == ("SUCCEEDED", "")
+    assert read_image(pretend_aws) == upgrade.image == f"registry.example.com/slipway-delegate:{VERSION}"
+    assert api.until("deployed", "CONNECTED")
+    assert start_due_upgrades(get_database_time()) == 0, "once in a window"
 
 
 def test_upgrade_and_removal_of_a_delegate_are_performed_by_another_one(
