@@ -6,6 +6,7 @@ from functools import cache
 import botocore.session
 from botocore import UNSIGNED
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError
 
 
 @dataclass(frozen=True)
@@ -41,5 +42,9 @@ def get_service_endpoint(service: str, region: str, endpoint_url: str | None = N
 def _resolve_endpoint(service: str, region: str) -> str:
     # Only a client knows the host: that of elbv2 begins with "elasticloadbalancing". It sends nothing here.
     config = Config(signature_version=UNSIGNED)
-    client = botocore.session.get_session().create_client(service, region_name=region, config=config)
+    try:
+        client = botocore.session.get_session().create_client(service, region_name=region, config=config)
+    except (BotoCoreError, ValueError):
+        # No region, or one that is not known yet: there is no host to reach.
+        return f"https://{service}.{region}.amazonaws.com"
     return str(client.meta.endpoint_url)

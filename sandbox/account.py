@@ -26,10 +26,11 @@ from sandbox.services import autoscaling, cloudwatch, ecr, elb
 from sandbox.services.cloudformation.internal_client import InternalClient
 from sandbox.services.cloudformation.service import CloudFormationService
 from sandbox.services.ecs import backend as ecs_backend
-from sandbox.services.ecs import containers, scheduler, task_lifecycle
 from sandbox.services.ecs import responses as ecs_responses
+from sandbox.services.ecs import scheduler, task_lifecycle
 from sandbox.services.ecs.backend import SandboxEcs
-from sandbox.world_rules import WORLD_RULES
+from sandbox.services.ecs.task_containers import processes
+from sandbox.snapshot_rules import SNAPSHOT_RULES
 
 # Increase this when the stored format changes: an older file is then ignored.
 STATE_VERSION = 2
@@ -191,7 +192,7 @@ class Account:
         with self.lock:
             self.faults.clear()
             BROKEN_RULES.clear()
-            WORLD_RULES.clear()
+            SNAPSHOT_RULES.clear()
             self.journal.reset()
             CONTAINER_PROCESSES.end_all()
             BackendDict.reset()
@@ -227,7 +228,7 @@ class Account:
         """Restart the processes that ended with an earlier sandbox."""
         with self.lock:
             for backend in _list_ecs_backends():
-                containers.resume_processes(backend)
+                processes.resume_processes(backend)
 
     def forget_instances(self) -> None:
         """Clear moto's lists of created objects, which only its dashboard uses."""

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 from moto.ecs.models import ecs_backends
 
 from sandbox.account import Account
+from sandbox.account_snapshots import InvalidSnapshot, fill_account
 from sandbox.aws_protocol import AwsHttpResponse
 from sandbox.broken_rules import BREAKABLE_RULES, BROKEN_RULES
 from sandbox.clock import CLOCK
@@ -16,7 +17,6 @@ from sandbox.programs import CONTAINER_PROCESSES
 from sandbox.services import task_metadata
 from sandbox.services.ecs import container_instances
 from sandbox.services.ecs.backend import SandboxEcs
-from sandbox.world import InvalidWorld, fill_world
 
 RequestValues = Mapping[str, Any]
 MAX_INSTANCES = 100
@@ -48,7 +48,7 @@ class ControlApi:
             ("POST", "/sandbox/clock"): self._set_clock,
             ("POST", "/sandbox/container-instances"): self._add_instances,
             ("POST", "/sandbox/reset"): self._reset,
-            ("POST", "/sandbox/world"): self._fill_world,
+            ("POST", "/sandbox/snapshot"): self._fill_account,
         }
 
     def respond(self, method: str, path: str, environ: RequestValues, body: bytes) -> AwsHttpResponse:
@@ -139,11 +139,11 @@ class ControlApi:
                 self.account.advance(min(seconds, MAX_ADVANCE_SECONDS), by_hand=True)
             return CLOCK.describe()
 
-    def _fill_world(self, data: RequestValues) -> Any:
-        """Replace the account by described resources; see `fill_world`."""
+    def _fill_account(self, data: RequestValues) -> Any:
+        """Replace the account by described resources; see `fill_account`."""
         try:
-            return fill_world(self.account, data)
-        except (InvalidWorld, KeyError) as exc:
+            return fill_account(self.account, data)
+        except (InvalidSnapshot, KeyError) as exc:
             raise InvalidControlRequest(f"this account cannot be filled: {exc}") from exc
 
     def _reset(self, _: RequestValues) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from sandbox.world_rules import WORLD_RULES
+from sandbox.snapshot_rules import SNAPSHOT_RULES
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def get_digest(image: str) -> str:
 
 
 def get_behavior(image: str) -> ImageBehavior:
-    name = WORLD_RULES.get_behavior_name(image) if WORLD_RULES.is_active else parse_tag(image)
+    name = SNAPSHOT_RULES.get_behavior_name(image) if SNAPSHOT_RULES.is_active else parse_tag(image)
     return BEHAVIORS.get(name, DEFAULT_BEHAVIOR)
 
 
@@ -142,7 +142,7 @@ def get_container_behavior(container: Mapping[str, Any]) -> ImageBehavior:
     """Return the behavior of a container: a command that ends with `exit 1` crashes any image that runs."""
     behavior = get_behavior(container["image"])
     command = container.get("command") or [""]
-    may_crash = behavior is DEFAULT_BEHAVIOR and not WORLD_RULES.is_active
+    may_crash = behavior is DEFAULT_BEHAVIOR and not SNAPSHOT_RULES.is_active
     crashes = may_crash and str(command[-1]).endswith("exit 1")
     return BEHAVIORS["crash"] if crashes else behavior
 
@@ -154,5 +154,5 @@ def get_task_behavior(containers: Iterable[Mapping[str, Any]], *, of_service: bo
     """
     essential = [c for c in containers if c.get("essential", True)]
     behaviors = [get_container_behavior(c) for c in essential]
-    default = BEHAVIORS["done"] if WORLD_RULES.is_active and not of_service else DEFAULT_BEHAVIOR
+    default = BEHAVIORS["done"] if SNAPSHOT_RULES.is_active and not of_service else DEFAULT_BEHAVIOR
     return next((b for b in behaviors if b is not DEFAULT_BEHAVIOR), default)

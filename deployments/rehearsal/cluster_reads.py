@@ -19,7 +19,7 @@ _ELB_PREFIX = "arn:aws:elasticloadbalancing:"
 
 @dataclass
 class ClusterSnapshot:
-    """What could be read of a cluster, as `POST /sandbox/world` takes it, and what could not."""
+    """What could be read of a cluster, as `POST /sandbox/snapshot` takes it, and what could not."""
 
     account: str
     region: str

@@ -79,7 +79,7 @@ class RehearsalSandbox:
 
     def fill(self, document: Mapping[str, Any]) -> list[str]:
         """Fill the account; return the services that did not become steady. Raises `SnapshotRefused`."""
-        return [str(name) for name in self._control("world", document)["unsteady"]]
+        return [str(name) for name in self._control("snapshot", document)["unsteady"]]
 
     def deny(self, service: str, operation: str) -> None:
         """Refuse an operation as a policy does."""

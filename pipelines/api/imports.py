@@ -129,8 +129,4 @@ def _build_spec(body: dict[str, Any]) -> ImportSpec:
     if len(files) < len(body["files"]):
         message = "a path is there twice"
         raise BadInput("The import is not valid.", errors=[{"path": "files", "message": message}])
-    names = (
-        "tool", "environment", "infrastructure", "connector", "service", "region", "cluster",
-        "approver_group", "values",
-    )  # fmt: skip
-    return ImportSpec(files=files, **{name: body[name] for name in names})
+    return ImportSpec.from_answers(files, body)

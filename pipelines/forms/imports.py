@@ -147,12 +147,7 @@ class ImportForm(ScopedForm):
 
     def build_spec(self) -> ImportSpec:
         """Return the import; the form must be valid."""
-        data = self.cleaned_data
-        names = (
-            "tool", "environment", "infrastructure", "connector", "service", "region", "cluster",
-            "approver_group", "values",
-        )  # fmt: skip
-        return ImportSpec(files=data["texts"], **{name: data[name] for name in names})
+        return ImportSpec.from_answers(self.cleaned_data["texts"], self.cleaned_data)
 
     def build_repeatable_data(self, posted: QueryDict) -> QueryDict:
         """Return the posted values with the uploaded files as text: a browser does not send them again."""

@@ -12,9 +12,9 @@ from pipelines.imports.definitions import EcsDefinitions, read_definitions
 from pipelines.imports.environment_variables import EnvironmentVariables
 from pipelines.imports.projects import (
     BLUE_GREEN,
+    NATIVE,
     ROLLING,
     ImportedProject,
-    build_native_steps,
     build_strategy_steps,
     parse_go_duration,
 )
@@ -80,10 +80,8 @@ def read_ecspresso(
         notices.append(ImportNotice(config.name, line, "timeout is not a duration such as 10m"))
     definitions, is_blue_green = _prepare_blue_green(definitions)
     limit = f"{timeout}s" if timeout else ""
-    if definitions.native_strategy:
-        steps = build_native_steps(limit)
-    else:
-        steps = build_strategy_steps(BLUE_GREEN if is_blue_green else ROLLING, limit)
+    strategy = NATIVE if definitions.native_strategy else BLUE_GREEN if is_blue_green else ROLLING
+    steps = build_strategy_steps(strategy, limit)
     referring = definitions.refer(variables)
     if definitions.controller and not is_blue_green:
         steps = add_controller_change(steps, referring.service_name)

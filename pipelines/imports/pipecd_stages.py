@@ -11,8 +11,8 @@ from catalog.manifests.documents import Document
 from pipelines.imports.projects import (
     BLUE_GREEN,
     CANARY,
+    NATIVE,
     ROLLING,
-    build_native_steps,
     build_strategy_steps,
     get_step_type,
     parse_go_duration,
@@ -72,7 +72,7 @@ def build_steps(
     stages = list_stages(config)
     names = {row["name"] for row in stages}
     if is_native:
-        base = build_native_steps()
+        base = build_strategy_steps(NATIVE)
     elif routes_traffic(config):
         base = build_strategy_steps(BLUE_GREEN)
     else:

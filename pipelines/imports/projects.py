@@ -8,9 +8,9 @@ from typing import Any, Final
 from pipelines.imports.definitions import EcsDefinitions
 from pipelines.imports.source_files import ImportNotice
 from steps.strategies.blue_green import LISTENER_VARIABLES
-from steps.strategies.registry import StepDocument, StrategySteps, build_step_document, get_strategies
+from steps.strategies.registry import StepDocument, StrategySteps, get_strategies
 
-ROLLING, CANARY, BLUE_GREEN = "Rolling", "Canary", "BlueGreen"
+ROLLING, CANARY, BLUE_GREEN, NATIVE = "Rolling", "Canary", "BlueGreen", "Native"
 _RUNTIME_INPUT: Final = "<+input>"
 # Empty means the default rule of the listener.
 _OPTIONAL_INPUT: Final = "<+input>.default()"
@@ -52,13 +52,6 @@ def build_strategy_steps(strategy: str, timeout: str = "") -> StrategySteps:
     chosen = get_strategies()[strategy]()
     steps = tuple(_use_pipeline_listeners(step) for step in chosen.steps)
     return StrategySteps(tuple(set_timeout(step, timeout) for step in steps), chosen.rollback_steps)
-
-
-def build_native_steps(timeout: str = "") -> StrategySteps:
-    """Return the steps for a deployment that ECS itself runs."""
-    step = build_step_document("EcsNativeDeploy", "ecsNativeDeploy", "ECS Native Deploy")
-    rollback = build_step_document("EcsNativeRollback", "ecsNativeRollback", "ECS Native Rollback")
-    return StrategySteps((set_timeout(step, timeout),), (rollback,))
 
 
 def get_step_type(document: StepDocument) -> str:

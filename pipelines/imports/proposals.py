@@ -4,8 +4,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Final
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, Self
 
 import yaml
 
@@ -41,6 +41,11 @@ class ImportSpec:
     cluster: str = ""
     approver_group: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_answers(cls, files: Mapping[str, str], answers: Mapping[str, Any]) -> Self:
+        """Return the import of these files, with the other fields from a form or a request body."""
+        return cls(files=files, **{row.name: answers[row.name] for row in fields(cls) if row.name != "files"})
 
 
 @dataclass(frozen=True)

@@ -27,14 +27,10 @@ from steps.actions.blue_green.target_owners import read_target_owners, refuse_fo
 from steps.actions.blue_green.traffic import count_healthy_targets
 from steps.actions.blue_green.traffic_shares import compute_weights
 from steps.actions.confirmations import (
-    Applied,
     CallRecord,
     Confirmation,
-    NotApplied,
-    Unconfirmed,
     clear_observation,
     is_observed_twice,
-    is_past_read_lag,
 )
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.snapshots import CANARY_SUFFIX
@@ -184,10 +180,7 @@ class CanaryRuleWrite(Action):
     has_undo = True
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
-        late = is_past_read_lag(context, call)
-        if confirm_route_write(context, call, [_require_share(context).route]):
-            return Applied({})
-        return NotApplied() if late else Unconfirmed()
+        return confirm_route_write(context, call, [_require_share(context).route])
 
     def may_undo(self, context: StepContext) -> bool:
         """Return True also for a rule of others without the canary: it is left alone."""
@@ -304,10 +297,7 @@ class ReturnCanaryTraffic(Action):
         _restore(context, share)
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
-        late = is_past_read_lag(context, call)
-        if confirm_route_write(context, call, [_require_share(context).route]):
-            return Applied({})
-        return NotApplied() if late else Unconfirmed()
+        return confirm_route_write(context, call, [_require_share(context).route])
 
     def is_done(self, context: StepContext) -> bool:
         share = load_canary_share(context)

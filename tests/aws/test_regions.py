@@ -24,3 +24,8 @@ def test_regions_have_names_that_people_know() -> None:
 )
 def test_an_endpoint_is_the_host_that_boto3_calls(service: str, region: str, endpoint: str):
     assert get_service_endpoint(service, region) == endpoint
+
+
+@pytest.mark.parametrize("region", ["", "<+provisioner.region>", "us east"])
+def test_a_region_that_is_not_known_yet_fails_nothing(region: str):
+    assert get_service_endpoint("ecs", region) == f"https://ecs.{region}.amazonaws.com"

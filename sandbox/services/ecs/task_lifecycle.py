@@ -13,8 +13,9 @@ from sandbox.images import (
     get_digest,
 )
 from sandbox.programs import CONTAINER_PROCESSES, ContainerProcess
-from sandbox.services.ecs import container_logs, containers, secret_values, targets
+from sandbox.services.ecs import targets
 from sandbox.services.ecs.records import SandboxTask
+from sandbox.services.ecs.task_containers import logs, processes, secret_values
 
 if TYPE_CHECKING:
     from sandbox.services.ecs.backend import SandboxEcs
@@ -44,7 +45,7 @@ def advance_task(backend: "SandboxEcs", task: SandboxTask) -> bool:
         STATE_TRANSITIONS[task.last_status](backend, task)
         changed = True
     if task.is_running and task.is_live:
-        changed |= container_logs.write_due_lines(
+        changed |= logs.write_due_lines(
             backend.account_id, backend.region_name, task, _list_container_definitions(backend, task)
         )
         changed |= _check_health(backend, task)
@@ -60,7 +61,7 @@ def _get_next_check(backend: "SandboxEcs", task: SandboxTask) -> float:
     verdict = "HEALTHY" if get_task_behavior(task).healthy else "UNHEALTHY"
     if task.health_status != verdict and any(d.get("healthCheck") for d in definitions):
         return CLOCK.elapsed
-    return min(task.next_at, container_logs.get_next_line_time(task, definitions))
+    return min(task.next_at, logs.get_next_line_time(task, definitions))
 
 
 def _list_container_definitions(backend: "SandboxEcs", task: SandboxTask) -> list[dict[str, Any]]:
@@ -101,7 +102,7 @@ def _describe_start_failure(
     where = (backend.account_id, backend.region_name)
     return (
         secret_values.describe_missing_secret(*where, definitions)
-        or container_logs.create_streams(*where, task, definitions)
+        or logs.create_streams(*where, task, definitions)
         or ""
     )
 
@@ -126,7 +127,7 @@ def _describe_pull_failure(definitions: list[dict[str, Any]]) -> str:
 
 
 def _finish_activating(backend: "SandboxEcs", task: SandboxTask) -> None:
-    if reason := containers.start_containers(backend, task):
+    if reason := processes.start_containers(backend, task):
         _fail_to_start(backend, task, reason)
         return
     task.started_at = CLOCK.now()
@@ -145,7 +146,7 @@ def _finish_activating(backend: "SandboxEcs", task: SandboxTask) -> None:
 
 
 def _finish_running(backend: "SandboxEcs", task: SandboxTask) -> None:
-    container_logs.write_due_lines(
+    logs.write_due_lines(
         backend.account_id, backend.region_name, task, _list_container_definitions(backend, task)
     )
     behavior = get_task_behavior(task)
@@ -168,7 +169,7 @@ def _finish_running(backend: "SandboxEcs", task: SandboxTask) -> None:
 def _finish_deactivating(backend: "SandboxEcs", task: SandboxTask) -> None:
     # A real process ends in its own time; the poll of processes then continues the task.
     _enter_state(
-        task, "STOPPING", NEVER if containers.terminate_containers(backend, task) else GRACEFUL_STOP_SECONDS
+        task, "STOPPING", NEVER if processes.terminate_containers(backend, task) else GRACEFUL_STOP_SECONDS
     )
 
 
@@ -257,7 +258,7 @@ def _forward_output(backend: "SandboxEcs", task: SandboxTask, program: Container
     lines = program.pop_lines()
     definition = next((d for d in backend.definition_of(task).containers if d["name"] == name), None)
     if lines and definition is not None:
-        container_logs.write_process_lines(backend.account_id, backend.region_name, task, definition, lines)
+        logs.write_process_lines(backend.account_id, backend.region_name, task, definition, lines)
     return bool(lines)
 
 

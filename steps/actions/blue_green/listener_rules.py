@@ -6,7 +6,14 @@ from typing import Any, Self
 
 from aws.apis.elb import get_target_group_weights
 from steps.actions.base import ActionFailed
-from steps.actions.confirmations import CallRecord
+from steps.actions.confirmations import (
+    Applied,
+    CallRecord,
+    Confirmation,
+    NotApplied,
+    Unconfirmed,
+    is_past_read_lag,
+)
 from steps.actions.context import StepContext
 
 _CONDITION_FIELDS = {
@@ -144,8 +151,11 @@ def write_route(context: StepContext, route: ListenerRoute, actions: Sequence[Ma
         context.elb.update_rule(route.rule, parameters)
 
 
-def confirm_route_write(context: StepContext, call: CallRecord, routes: Sequence[ListenerRoute]) -> bool:
-    """Return whether the rule of a ModifyRule or ModifyListener forwards as the call requested."""
+def confirm_route_write(
+    context: StepContext, call: CallRecord, routes: Sequence[ListenerRoute]
+) -> Confirmation:
+    """Confirm a ModifyRule or ModifyListener: its rule forwards as the call requested."""
+    late = is_past_read_lag(context, call)
     actions = call.params.get("Actions") or call.params.get("DefaultActions") or ()
     target = call.params.get("RuleArn") or call.params.get("ListenerArn")
     route = next(
@@ -153,7 +163,9 @@ def confirm_route_write(context: StepContext, call: CallRecord, routes: Sequence
         for candidate in routes
         if target in ((candidate.listener,) if candidate.is_default else (candidate.rule,))
     )
-    return read_route(context, route).forwards_like(actions)
+    if read_route(context, route).forwards_like(actions):
+        return Applied({})
+    return NotApplied() if late else Unconfirmed()
 
 
 def build_forward_actions(

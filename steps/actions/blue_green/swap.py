@@ -39,14 +39,10 @@ from steps.actions.blue_green.traffic_shares import (
     save_earlier_shares,
 )
 from steps.actions.confirmations import (
-    Applied,
     CallRecord,
     Confirmation,
-    NotApplied,
-    Unconfirmed,
     clear_observation,
     is_observed_twice,
-    is_past_read_lag,
 )
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.snapshots import build_snapshot
@@ -250,10 +246,7 @@ class SwapTraffic(Action):
         return True
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
-        late = is_past_read_lag(context, call)
-        if confirm_route_write(context, call, [route for _, route in load_traffic(context).list_routes()]):
-            return Applied({})
-        return NotApplied() if late else Unconfirmed()
+        return confirm_route_write(context, call, [route for _, route in load_traffic(context).list_routes()])
 
     def prepare_undo(self, context: StepContext) -> None:
         """Restart health checks of the old group if no rule forwards to it.

@@ -41,14 +41,10 @@ from steps.actions.blue_green.traffic_shares import (
     save_planned_shares,
 )
 from steps.actions.confirmations import (
-    Applied,
     CallRecord,
     Confirmation,
-    NotApplied,
-    Unconfirmed,
     clear_observation,
     is_observed_twice,
-    is_past_read_lag,
 )
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.waits import (
@@ -192,10 +188,7 @@ class ShiftTraffic(Action):
         context.set_outputs(trafficPercent=self.percent)
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
-        late = is_past_read_lag(context, call)
-        if confirm_route_write(context, call, _list_prod_routes(context)):
-            return Applied({})
-        return NotApplied() if late else Unconfirmed()
+        return confirm_route_write(context, call, _list_prod_routes(context))
 
     def is_done(self, context: StepContext) -> bool:
         """Return whether every prod rule forwards as written."""

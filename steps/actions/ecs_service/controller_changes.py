@@ -148,7 +148,7 @@ class ChangeController(Action):
         before = context.load_for_rollback(_SAVED)
         live = context.ecs.describe_service(context.cluster, self.service)
         is_hidden = is_read_stale(context)
-        if before == ECS or (live is not None and get_controller(live.raw) == before and not is_hidden):
+        if live is not None and get_controller(live.raw) == before and not is_hidden:
             return
         context.log(f"Giving Service {self.service} back to {_get_tool(before)}")
         _update_controller(context, self.service, before)

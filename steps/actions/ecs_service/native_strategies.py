@@ -1,9 +1,8 @@
 """Strategies that ECS itself runs, in words. Shape: ECS API, DeploymentConfiguration."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-Json = Mapping[str, Any]
+from aws.apis.ecs_types import Json
 
 
 def describe_strategy(service: Json) -> str:

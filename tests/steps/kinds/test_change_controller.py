@@ -9,7 +9,7 @@ from deployments.journal.runtime import set_hook
 from deployments.models import AwsCall
 from deployments.preview.documents import PreviewDetails
 from deployments.preview.operations import preview_pipeline
-from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
+from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.deployments.engine.simulator.schedule import Death
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.adoption.foreign_services import create_foreign_service
@@ -80,6 +80,21 @@ def test_a_service_that_does_not_exist_yet_is_no_obstacle(write: Write, drive: D
     assert execution.outcome == "COMPLETED", execution.failure
     assert any("There is no ECS service nothing" in line for line in drive.log(execution))
     assert drive.effects(mark) == []
+
+
+def test_the_rollback_of_a_first_deployment_is_not_mistaken_for_a_deletion_by_others(
+    write: Write, drive: Drive
+) -> None:
+    step = "- step: {identifier: take, type: EcsChangeController, spec: {service: myapp}}\n"
+    text = pipeline_text(stage_text(step + DEPLOY)).rstrip()
+    give_back = "          - step: {identifier: give_back, type: EcsChangeControllerRollback}"
+    lines = text.splitlines()
+    number = next(index for index, line in enumerate(lines) if "back_app" in line)
+    indent = lines[number][: len(lines[number]) - len(lines[number].lstrip())]
+    lines.insert(number + 1, indent + give_back.lstrip())
+    execution = write("\n".join(lines) + "\n").run("crash")
+    assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK"), drive.log(execution)[-8:]
+    assert not any("outside Slipway" in line for line in drive.log(execution))
 
 
 @pytest.mark.parametrize("place", ["call.sent", "call.answered"])

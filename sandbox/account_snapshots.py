@@ -1,4 +1,4 @@
-"""World of a rehearsal: the account filled with resources that another account described."""
+"""Snapshots of another account: the sandbox filled with the resources that one describes, for a rehearsal."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +24,7 @@ from sandbox.images import BEHAVIORS, DEFAULT_BEHAVIOR
 from sandbox.services import elb
 from sandbox.services.ecs import container_instances, services
 from sandbox.services.ecs.backend import SandboxEcs
-from sandbox.world_rules import WORLD_RULES
+from sandbox.snapshot_rules import SNAPSHOT_RULES
 
 Resource = Mapping[str, Any]
 DEPLOYMENT_FIELDS = ("serviceConnectConfiguration", "volumeConfigurations", "vpcLatticeConfigurations")
@@ -33,28 +33,28 @@ MAX_STEADY_SECONDS = 1800.0
 STEADY_STEP_SECONDS = 5.0
 
 
-class InvalidWorld(ValueError):
+class InvalidSnapshot(ValueError):
     """A described resource that the sandbox cannot create; the text names it."""
 
 
-def fill_world(account: Account, document: Resource) -> dict[str, Any]:
+def fill_account(account: Account, document: Resource) -> dict[str, Any]:
     """Replace everything in the account by described resources, and let their services become steady.
 
     `document` has `account`, `region`, and in AWS's own words `cluster`, `subnets`, `securityGroups`,
     `loadBalancers`, `listeners`, `rules`, `targetGroups` with `Attributes`, `taskDefinitions` and `services`;
     also the `behavior` of the `images` that are deployed next.
 
-    Returns the services that did not become steady, as `unsteady`. Raises `InvalidWorld`.
+    Returns the services that did not become steady, as `unsteady`. Raises `InvalidSnapshot`.
     """
     behavior = str(document.get("behavior") or DEFAULT_BEHAVIOR.name)
     if behavior != DEFAULT_BEHAVIOR.name and behavior not in BEHAVIORS:
-        raise InvalidWorld(f"behavior is {DEFAULT_BEHAVIOR.name} or one of {', '.join(BEHAVIORS)}")
+        raise InvalidSnapshot(f"behavior is {DEFAULT_BEHAVIOR.name} or one of {', '.join(BEHAVIORS)}")
     with account.lock:
         account.clear()
         definitions = document.get("taskDefinitions", ())
         known = {item["image"] for row in definitions for item in row["containerDefinitions"]}
         number, region = str(document["account"]), str(document["region"])
-        WORLD_RULES.activate(number, behavior, images=document.get("images", ()), known=known)
+        SNAPSHOT_RULES.activate(number, behavior, images=document.get("images", ()), known=known)
         _WorldFill(number, region).fill(document)
         account.is_dirty = True
         return {"unsteady": _wait_until_steady(account, _get_ecs(document))}
@@ -112,7 +112,7 @@ class _WorldFill:
         zones = (zone for zones in RegionsAndZonesBackend.zones.values() for zone in zones)
         zone = next((zone for zone in zones if zone.name == name), None)
         if zone is None:
-            raise InvalidWorld(f"there is no availability zone {name}")
+            raise InvalidSnapshot(f"there is no availability zone {name}")
         is_default, is_public = bool(row.get("DefaultForAz")), bool(row.get("MapPublicIpOnLaunch"))
         subnet = Subnet(
             self.ec2, row["SubnetId"], row["VpcId"], row["CidrBlock"], None, zone, is_default, is_public
@@ -215,11 +215,11 @@ def _create_each(name: str, create: Callable[[Resource], None], rows: Iterable[R
     for row in rows:
         try:
             create(row)
-        except InvalidWorld:
+        except InvalidSnapshot:
             raise
         # moto and the sandbox have no common base of their errors but this one.
         except Exception as exc:
-            raise InvalidWorld(f"{name}: {type(exc).__name__}: {exc}") from exc
+            raise InvalidSnapshot(f"{name}: {type(exc).__name__}: {exc}") from exc
 
 
 def _build_actions(rows: Iterable[Resource]) -> list[FakeAction]:

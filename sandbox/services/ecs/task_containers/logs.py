@@ -9,7 +9,7 @@ from moto.logs.models import LogGroup, LogStream, logs_backends
 from sandbox.clock import CLOCK
 from sandbox.images import DEFAULT_BEHAVIOR, get_container_behavior, is_delegate
 from sandbox.services.ecs.records import SandboxTask
-from sandbox.world_rules import WORLD_RULES
+from sandbox.snapshot_rules import SNAPSHOT_RULES
 
 MAX_LINES = 500
 MAX_STREAMS = 1000
@@ -43,7 +43,7 @@ def create_streams(
         logs = logs_backends[account_id][options.get("awslogs-region", region)]
         name = options["awslogs-group"]
         if name not in logs.groups:
-            if options.get("awslogs-create-group") != "true" and not WORLD_RULES.is_active:
+            if options.get("awslogs-create-group") != "true" and not SNAPSHOT_RULES.is_active:
                 return NO_LOG_GROUP_ON_INSTANCE if task.launch_type == "EC2" else NO_LOG_GROUP
             logs.create_log_group(name, {})
         stream = _build_stream_name(options, container, task)

@@ -9,7 +9,7 @@ from sandbox.clock import CLOCK
 from sandbox.images import is_delegate
 from sandbox.programs import CONTAINER_PROCESSES
 from sandbox.services.ecs.records import SandboxTask
-from sandbox.services.ecs.secret_values import get_secret_values
+from sandbox.services.ecs.task_containers.secret_values import get_secret_values
 
 if TYPE_CHECKING:
     from sandbox.services.ecs.backend import SandboxEcs

@@ -7,7 +7,7 @@ from typing import Any
 from moto.secretsmanager.exceptions import SecretsManagerClientError
 from moto.secretsmanager.models import secretsmanager_backends
 
-from sandbox.world_rules import WORLD_RULES
+from sandbox.snapshot_rules import SNAPSHOT_RULES
 
 ARN_PARTS = 7
 NOT_FOUND = "ResourceNotFoundException: Secrets Manager can't find the specified secret."
@@ -38,7 +38,7 @@ def get_secret_values(account_id: str, region: str, container: Mapping[str, Any]
 
 def describe_missing_secret(account_id: str, region: str, containers: list[dict[str, Any]]) -> str | None:
     """Return the reason if a missing secret prevents a task's start, or None."""
-    if WORLD_RULES.is_active:
+    if SNAPSHOT_RULES.is_active:
         return None
     try:
         for container in containers:

@@ -13,7 +13,7 @@ CLUSTER, OTHER_ACCOUNT = "demo", "210987654321"
 
 
 def _describe(aws: Aws) -> dict[str, Any]:
-    """What an account says of itself, as `POST /sandbox/world` takes it."""
+    """What an account says of itself, as `POST /sandbox/snapshot` takes it."""
     ecs, elb, ec2 = aws.client("ecs"), aws.client("elbv2"), aws.client("ec2")
     listeners = [
         listener
@@ -113,7 +113,7 @@ def described(aws: Aws) -> Iterator[dict[str, Any]]:
 
 def _fill(aws: Aws, document: dict[str, Any], **choices: Any) -> Any:
     wire = json.loads(json.dumps({**document, **choices}, default=str))
-    return aws.sandbox.control("POST", "world", wire)
+    return aws.sandbox.control("POST", "snapshot", wire)
 
 
 def test_a_filled_account_describes_the_same_resources(aws: Aws, described: dict[str, Any]) -> None:

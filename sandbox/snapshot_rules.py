@@ -7,7 +7,7 @@ from collections.abc import Iterable
 ACCOUNT_VARIABLE = "MOTO_ACCOUNT_ID"
 
 
-class WorldRules:
+class SnapshotRules:
     """Rules of a filled account; without a filled account, tags choose the behaviors as usual.
 
     Images of the filled task definitions run. All others, and the `images`, have the chosen behavior: they
@@ -39,4 +39,4 @@ class WorldRules:
 
 
 # moto creates its back ends itself, per account and region, so shared state needs an import.
-WORLD_RULES = WorldRules()
+SNAPSHOT_RULES = SnapshotRules()

@@ -1,0 +1,1 @@
+"""Containers of ECS tasks: their local processes, log streams and secret values."""
