@@ -3,31 +3,33 @@
 import contextlib
 import os
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-import redis
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import override_settings
 from django.utils import timezone
 
 from benchmarks.logs import Helper
+from benchmarks.servers import (
+    SLIPWAY,
+    Server,
+    build_channel_layers,
+    build_database_url,
+    start_broker,
+    start_server,
+)
 from delegates.models import DelegateInstance, DelegateTask
 from delegates.operations.tasks import submit_task
 from delegates.protocol.limits import SESSION, SOCKET_PATH
 from delegates.protocol.notices import notify_task
 from delegates.protocol.sessions import generate_session, hash_secret
-from ops.supervision.valkey import find_server
 from rbac.models import Scope
 from tests.fixtures.delegates import make_delegate, make_instance, make_task, make_token
-from tests.fixtures.processes import _is_up, running, wait_until
-from tests.ports import free_port
+from tests.fixtures.processes import wait_until
 
 SOCKETS = int(os.environ.get("AGENTS_SOCKETS", "1000"))
 POLLING = int(os.environ.get("AGENTS_POLLING", "1000"))
@@ -38,30 +40,7 @@ ROUTED = int(os.environ.get("AGENTS_ROUTED", "20"))
 BEATS_PER_SECOND = float(os.environ.get("AGENTS_BEATS_PER_SECOND", str(SOCKETS / 2)))
 SECONDS = float(os.environ.get("AGENTS_SECONDS", "10"))
 SETTLES_SECONDS = 15.0
-TICKS = os.sysconf("SC_CLK_TCK")
-UVICORN = ("--ws", "websockets-sansio", "--ws-per-message-deflate", "false", "--ws-max-size", "65536")
-QUIET = ("--lifespan", "off", "--no-server-header", "--log-level", "warning", "--backlog", "4096")
-SLIPWAY, BARE = "config.asgi:application", "benchmarks.bare_sockets:application"
-
-
-@dataclass(frozen=True)
-class Server:
-    """A web server of one process."""
-
-    url: str
-    pid: int
-
-    @property
-    def kibibytes(self) -> int:
-        """Return its resident memory."""
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Return its CPU time so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+BARE = "benchmarks.bare_sockets:application"
 
 
 @dataclass(frozen=True)
@@ -87,13 +66,16 @@ class Sockets:
 
 def report() -> Iterator[str]:
     """Measure a bare server, then Slipway, with the same sockets and heartbeats."""
-    with _start_broker() as broker_url, override_settings(CHANNEL_LAYERS=_build_channel_layers(broker_url)):
-        members = _create_members(SOCKETS + POLLING)
+    with (
+        start_broker() as (broker_url, _),
+        override_settings(CHANNEL_LAYERS=build_channel_layers(broker_url)),
+    ):
+        members = create_members(SOCKETS + POLLING)
         on_sockets, polling = members[:SOCKETS], members[SOCKETS:]
-        environment = {**os.environ, "REDIS_URL": broker_url, "DATABASE_URL": _database_url()}
-        with _start_server(BARE, environment) as bare, _start_crowd() as crowd:
+        environment = {**os.environ, "REDIS_URL": broker_url, "DATABASE_URL": build_database_url()}
+        with start_server(BARE, environment) as bare, start_crowd() as crowd:
             base = _measure_sockets(bare, crowd, on_sockets)
-        with _start_server(SLIPWAY, environment) as server, _start_crowd() as crowd:
+        with start_server(SLIPWAY, environment) as server, start_crowd() as crowd:
             yield from _compare_sockets(_measure_sockets(server, crowd, on_sockets), base)
             before = server.kibibytes
             crowd.send_order(do="poll", sessions=[member.session for member in polling])
@@ -184,7 +166,7 @@ def _format_row(label: str, times: Sequence[float], sent_count: int) -> str:
     return f"  {label:<35}{cuts[49]:8.1f}  {cuts[98]:8.1f}  {max(times):8.1f}   {len(times)} of {sent_count}"
 
 
-def _create_members(count: int) -> list[Member]:
+def create_members(count: int) -> list[Member]:
     """Create delegates of one registered instance each."""
     scope, members = Scope.objects.account(), []
     token = make_token(scope, f"bench {time.time()}")
@@ -210,43 +192,9 @@ def _count_threads(server: Server) -> int:
     return len(list(Path(f"/proc/{server.pid}/task").iterdir()))
 
 
-def _database_url() -> str:
-    return f"sqlite:///{connection.settings_dict['NAME']}"
-
-
-def _build_channel_layers(broker_url: str) -> dict[str, Any]:
-    hosts = {"hosts": [f"{broker_url}?db=1"], "prefix": "slipway"}
-    return {"default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": hosts}}
-
-
 @contextlib.contextmanager
-def _start_broker() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(prefix="slipway-bench-") as folder:
-        path = f"{folder}/v.sock"
-        server = [find_server(), "--save", "", "--dir", folder, "--loglevel", "warning", "--port", "0"]
-        with running([*server, "--unixsocket", path], os.environ):
-            wait_until(lambda: _is_reachable(path), "Valkey's answer")
-            yield f"unix://{path}"
-
-
-def _is_reachable(path: str) -> bool:
-    with contextlib.suppress(redis.RedisError), redis.Redis(unix_socket_path=path) as client:
-        return bool(client.ping())
-    return False
-
-
-@contextlib.contextmanager
-def _start_server(application: str, environment: Mapping[str, str]) -> Iterator[Server]:
-    port = str(free_port())
-    url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "uvicorn", application, "--port", port, *UVICORN, *QUIET]
-    with running(command, {**environment, "PORT": port, "PUBLIC_URL": url}) as process:
-        wait_until(_is_up(url), "the web server's answer")
-        yield Server(url, process.pid)
-
-
-@contextlib.contextmanager
-def _start_crowd() -> Iterator[Helper]:
+def start_crowd() -> Iterator[Helper]:
+    """Run the process of the agents until the block ends."""
     helper = Helper("benchmarks.agent_crowd", {})
     try:
         yield helper

@@ -12,19 +12,18 @@ import statistics
 import time
 from dataclasses import dataclass
 
-import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from psycopg import sql
 
 from benchmarks import first_load
 from benchmarks.cases import Case, cases, signed_in
 from benchmarks.history import Site, analyze, create_site, write
 from benchmarks.remains import create_other_rows
 from benchmarks.running import INSTANCES, create_inventory, lengthen_logs
+from benchmarks.servers import create_database
 from deployments.models import StepExecution
 from rbac.models import Scope
 from web.http.gc_tuning import collect_garbage, configure_garbage_collection
@@ -94,18 +93,9 @@ def _select_cases(site: Site) -> list[Case]:
     return [case for case in cases(site) if not ONLY or any(word in case.name for word in ONLY)]
 
 
-def _make_database() -> None:
-    """Create the database on PostgreSQL."""
-    database = settings.DATABASES["default"]
-    if connection.vendor == "postgresql":
-        address = {"host": database["HOST"], "port": database["PORT"], "user": database["USER"]}
-        with psycopg.connect(**address, dbname="postgres", autocommit=True) as server:
-            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database["NAME"])))
-
-
 def main() -> None:
     """Print the table of one database."""
-    _make_database()
+    create_database()
     call_command("migrate", verbosity=0)
     settings.API_REQUESTS_PER_MINUTE = 10_000_000
     site = create_site()
