@@ -283,7 +283,7 @@ class ServiceDeployment:
     """Deployment as recorded by ECS; unknown statuses and stages are allowed.
 
     ListServiceDeployments fills the first fields, DescribeServiceDeployments all of them. `failed_tasks`
-    counts only where the service has a circuit breaker.
+    counts only where the service has a circuit breaker; alarms in `has_alarms` may end the deployment.
     """
 
     arn: str
@@ -298,9 +298,12 @@ class ServiceDeployment:
     rollback_reason: str
     triggered_alarms: tuple[str, ...]
     failed_tasks: int
+    bake_minutes: float
+    has_alarms: bool
 
     @classmethod
     def from_aws(cls, raw: Json) -> Self:
+        configuration = raw.get("deploymentConfiguration") or {}
         target = RevisionShare.from_aws(raw.get("targetServiceRevision") or {})
         return cls(
             arn=raw.get("serviceDeploymentArn", ""),
@@ -315,6 +318,8 @@ class ServiceDeployment:
             rollback_reason=(raw.get("rollback") or {}).get("reason") or "",
             triggered_alarms=tuple((raw.get("alarms") or {}).get("triggeredAlarmNames") or ()),
             failed_tasks=(raw.get("deploymentCircuitBreaker") or {}).get("failureCount") or 0,
+            bake_minutes=configuration.get("bakeTimeInMinutes") or 0,
+            has_alarms=bool((configuration.get("alarms") or {}).get("enable")),
         )
 
 

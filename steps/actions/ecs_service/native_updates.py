@@ -16,11 +16,10 @@ from steps.actions.confirmations import (
     is_past_read_lag,
 )
 from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.check_intervals import OPEN_STATUSES, SHORT_INTERVAL
 from steps.actions.ecs_service.native_strategies import describe_strategy
 from steps.actions.ecs_service.service_deployments import (
     ENDED_STATUSES,
-    INTERVAL,
-    OPEN_STATUSES,
     SERVICE_DEPLOYMENT,
     describe_failed_rollback,
     find_own_deployment,
@@ -94,7 +93,7 @@ class UpdateNativeService(CreateOrUpdateService):
             if deployment.status == "ROLLBACK_FAILED":
                 raise InterventionRequired("ROLLBACK_FAILED", describe_failed_rollback(deployment))
             if deployment.status not in ENDED_STATUSES:
-                context.sleep(context.now() + INTERVAL)
+                context.sleep(context.now() + SHORT_INTERVAL)
                 return False
         return super().may_undo(context)
 

@@ -22,6 +22,14 @@ from steps.actions.confirmations import (
     is_past_read_lag,
 )
 from steps.actions.context import ApprovalRequest, StepContext
+from steps.actions.ecs_service.check_intervals import (
+    LONG_INTERVAL,
+    MEDIUM_INTERVAL,
+    OPEN_STATUSES,
+    PAUSED,
+    STARTING_STAGES,
+    get_interval,
+)
 from steps.actions.ecs_service.deployment_health import FailFast
 from steps.actions.ecs_service.diagnosis import Diagnosis
 from steps.actions.ecs_service.snapshots import has_existed_before
@@ -34,11 +42,7 @@ from steps.actions.ecs_service.task_failures import (
 
 # The output that names the service deployment.
 SERVICE_DEPLOYMENT: Final = "serviceDeploymentArn"
-OPEN_STATUSES: Final = ("PENDING", "IN_PROGRESS")
 ENDED_STATUSES: Final = ("SUCCESSFUL", "STOPPED", "ROLLBACK_SUCCESSFUL", "ROLLBACK_FAILED")
-PAUSED: Final = "AWAITING_ACTION"
-# Stages in which tasks start, so that their failures matter.
-STARTING_STAGES: Final = ("", "SCALE_UP")
 STAGE_DESCRIPTIONS: Final[Mapping[str, str]] = {
     "RECONCILE_SERVICE": "earlier revisions are removed",
     "PRE_SCALE_UP": "before new tasks start",
@@ -55,9 +59,6 @@ STAGE_DESCRIPTIONS: Final[Mapping[str, str]] = {
 # Log lines of a new stage and of new weights.
 STAGE_LINE: Final = re.compile(r"Lifecycle stage (\w+): ")
 TRAFFIC_LINE: Final = re.compile(r"(?:Test|Production) traffic: [\d.e+-]+ % to the new revision\Z")
-FIRST_INTERVAL, INTERVAL, LONG_INTERVAL = (timedelta(seconds=seconds) for seconds in (10, 15, 20))
-# Stages that last: checks are rarer.
-LONG_STAGES: Final = ("SCALE_UP", "BAKE_TIME")
 # Time in which tasks usually start: nobody looks for failed ones before, unless ECS counts some.
 USUAL_START = timedelta(seconds=45)
 MISSING_SECONDS: Final = 60
@@ -65,6 +66,8 @@ MISSING_SECONDS: Final = 60
 APPROVAL_KEY_CHARACTERS: Final = 128
 # Progress keys: the pause whose approval is requested, its decision, and the sentence of a rejection.
 _REQUESTED_KEY, _DECISION_KEY, _REJECTION_KEY = "requested pause", "decided pause", "rejection"
+# Progress keys, seconds of the epoch: when the step began to follow, and when a check first saw the stage.
+_FOLLOWED_SINCE_KEY, _STAGE_SINCE_KEY = "followed since", "stage since"
 _HOOK_ACTIONS: Final = {"APPROVED": "CONTINUE", "REJECTED": "ROLLBACK"}
 
 
@@ -103,10 +106,11 @@ class FollowServiceDeployment(Action):
                 "the service in ECS.",
             )
         context.set_outputs(**{SERVICE_DEPLOYMENT: arn})
-        context.sleep(context.now() + FIRST_INTERVAL)
         context.log(f"Service deployment {get_arn_name(arn)} of Service {name} started")
 
     def is_done(self, context: StepContext) -> bool:
+        if _postpone_first_check(context):
+            return False
         deployment = _read_deployment(context)
         if deployment is None:
             return False
@@ -121,7 +125,7 @@ class FollowServiceDeployment(Action):
         if deployment.status in ENDED_STATUSES:
             self._refuse_rejected(context, deployment)
             raise build_failure(*_describe_end(context, deployment), diagnosis, context)
-        context.sleep(context.now() + (LONG_INTERVAL if deployment.stage in LONG_STAGES else INTERVAL))
+        context.sleep(context.now() + get_interval(deployment, _get_age(context, _STAGE_SINCE_KEY)))
         if self.groups:
             self._decide_pause(context, deployment)
         return False
@@ -216,12 +220,26 @@ class FollowServiceDeployment(Action):
         context.log(" Deployment Successful.", "success")
 
 
+def _postpone_first_check(context: StepContext) -> bool:
+    """Return whether the service deployment has only just been started, so that no read shows progress."""
+    if _FOLLOWED_SINCE_KEY in context.progress:
+        return False
+    context.progress[_FOLLOWED_SINCE_KEY] = context.now().timestamp()
+    if not _has_new_deployment(context):
+        return False
+    context.sleep(context.now() + LONG_INTERVAL)
+    return True
+
+
+def _get_age(context: StepContext, key: str) -> timedelta:
+    now = context.now().timestamp()
+    return timedelta(seconds=now - context.progress.setdefault(key, now))
+
+
 def _may_be_failing(context: StepContext, deployment: ServiceDeployment) -> bool:
     if deployment.stage not in STARTING_STAGES:
         return False
-    now = context.now()
-    began = context.progress.setdefault("starting since", now.timestamp())
-    return deployment.failed_tasks > 0 or now.timestamp() - began >= USUAL_START.total_seconds()
+    return deployment.failed_tasks > 0 or _get_age(context, _FOLLOWED_SINCE_KEY) >= USUAL_START
 
 
 def _withdraw_ended_pause(context: StepContext, pause: LifecycleHook | None) -> None:
@@ -253,11 +271,15 @@ def find_service_deployment(context: StepContext) -> ServiceDeployment | None:
 
 def find_own_deployment(context: StepContext) -> ServiceDeployment | None:
     """Return the service deployment that this step started; None if it follows one from before."""
-    before = context.load_for_rollback("service before") or {}
-    if context.get_output("deploymentId") == before.get("primary"):
+    if not _has_new_deployment(context):
         return None
     deployment = find_service_deployment(context)
     return deployment if deployment is not None and _has_own_revision(context, deployment) else None
+
+
+def _has_new_deployment(context: StepContext) -> bool:
+    before = context.load_for_rollback("service before") or {}
+    return bool(context.get_output("deploymentId") != before.get("primary"))
 
 
 def _has_own_revision(context: StepContext, deployment: ServiceDeployment) -> bool:
@@ -283,7 +305,7 @@ def _read_deployment(context: StepContext) -> ServiceDeployment | None:
             "ECS does not know this service deployment any more. Its outcome is unknown: look at the "
             "service in ECS.",
         )
-    context.sleep(now + INTERVAL)
+    context.sleep(now + MEDIUM_INTERVAL)
     return None
 
 
@@ -310,7 +332,7 @@ def log_deployment_changes(
     progress, target = context.progress, deployment.target
     context.show_counts(running=target.running, desired=target.requested, pending=target.pending)
     if deployment.stage and progress.get("stage") != deployment.stage:
-        progress["stage"] = deployment.stage
+        progress["stage"], progress[_STAGE_SINCE_KEY] = deployment.stage, context.now().timestamp()
         description = STAGE_DESCRIPTIONS.get(deployment.stage, "a stage that this version does not know")
         context.log(f"Lifecycle stage {deployment.stage}: {description}")
     for kind, weight in (("Test", target.test_weight), ("Production", target.production_weight)):

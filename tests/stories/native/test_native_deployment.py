@@ -1,5 +1,8 @@
 """Deployments that ECS runs itself, from the first call to their true outcome."""
 
+from datetime import datetime, timedelta
+from typing import Any
+
 import pytest
 
 from deployments.approvals.operations import approve_step, reject_step
@@ -18,6 +21,15 @@ STAGES = [
     "PRODUCTION_TRAFFIC_SHIFT",
     "CLEAN_UP",
 ]
+
+
+# What a blue/green deployment of two tasks takes in the sandbox, in its own seconds, and what it is to take.
+NATURAL, ROLLOUT = 70.0, 63.0
+LONGEST = 200
+
+
+def _parse(moment: Any) -> datetime:
+    return datetime.fromisoformat(str(moment))
 
 
 def _get_result(execution: Execution) -> tuple[str, str]:
@@ -183,15 +195,28 @@ def test_a_pause_that_another_client_ends_needs_no_approval(native: Native) -> N
     assert approval.status == "WITHDRAWN"
 
 
-def test_a_deployment_takes_few_calls(native: Native) -> None:
+def test_a_deployment_of_63_s_takes_12_calls_and_its_end_is_seen_within_5_s(native: Native) -> None:
     native.run("1")
-    mark = native.shop.drive.mark()
-    execution = native.run("2")
-    calls = [entry["operation"] for entry in native.shop.drive.sandbox.journal(mark)]
-    assert execution.started_at
-    assert execution.ended_at
-    assert (execution.ended_at - execution.started_at).total_seconds() >= 60
-    assert len(calls) <= 13, calls
+    drive = native.shop.drive
+    mark = drive.mark()
+    execution = drive.start("2")
+    for _ in range(LONGEST):
+        drive.clock.move(1)
+        drive.sandbox.advance(NATURAL / ROLLOUT)
+        drive.reconcile()
+        execution.refresh_from_db()
+        if execution.is_over:
+            break
+    calls = drive.sandbox.journal(mark)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+    assert len(calls) <= 12, [call["operation"] for call in calls]
+    (seen,) = [_parse(call["at"]) for call in calls if call["operation"] == "DescribeServiceDeployments"][-1:]
+    deployment = native.deployment()
+    began, ended = _parse(deployment["startedAt"]), _parse(deployment["finishedAt"])
+    assert (ended - began) / NATURAL * ROLLOUT == pytest.approx(
+        timedelta(seconds=ROLLOUT), abs=timedelta(seconds=3)
+    )
+    assert (seen - ended) / NATURAL * ROLLOUT <= timedelta(seconds=5)
 
 
 def test_a_deployment_that_was_under_way_is_followed_and_never_stopped(native: Native) -> None:
