@@ -14,7 +14,8 @@ from cli.errors import CliError, ExitCode
 from cli.text import clean_line
 from cli.version import get_version
 
-_TIMEOUT: Final = httpx.Timeout(30.0, connect=10.0)
+ANSWER_SECONDS: Final = 30.0
+_CONNECT_SECONDS: Final = 10.0
 _PAUSES: Final = (0.5, 1.0, 2.0, 4.0)
 _TEMPORARY_STATUSES: Final = (502, 503, 504)
 _MAX_RETRY_AFTER_SECONDS: Final = 60.0
@@ -67,12 +68,12 @@ class Answer:
 
 
 class ApiClient:
-    """Client of one server with one API key.
+    """Client of one server with one API key, which waits `answer_seconds` for each answer.
 
     All methods raise `CliError` for a refused request, and `Unreachable` without an answer.
     """
 
-    def __init__(self, sign_in: SignIn) -> None:
+    def __init__(self, sign_in: SignIn, *, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.sign_in = sign_in
         self._http = httpx.Client(
             base_url=f"{sign_in.url}/api/v1/",
@@ -81,7 +82,7 @@ class ApiClient:
                 "accept": "application/json",
                 "user-agent": f"slipway-cli/{get_version()}",
             },
-            timeout=_TIMEOUT,
+            timeout=httpx.Timeout(answer_seconds, connect=_CONNECT_SECONDS),
             # A proxy of the environment does not reach this machine's own servers.
             trust_env=not is_loopback(sign_in.url),
         )

@@ -35,12 +35,12 @@ EXIT_CODE_MEANINGS = {
     ExitCode.UNREACHABLE: "the server cannot be reached or is temporarily unavailable",
     ExitCode.CONFLICT: "the resource is in another state, or was changed in the meantime",
     ExitCode.DIFFERENT: "diff found differences",
-    ExitCode.FAILED: "the execution failed and was not rolled back",
+    ExitCode.FAILED: "the execution failed and was not rolled back, or a rehearsal failed",
     ExitCode.ROLLED_BACK: "the execution failed or was undone, and was rolled back",
     ExitCode.ABORTED: "the execution was aborted",
     ExitCode.REJECTED: "an approval was rejected",
     ExitCode.TIMED_OUT: "the execution did not end in time",
-    ExitCode.UNKNOWN: "the result is unknown: the server did not answer for ten minutes",
+    ExitCode.UNKNOWN: "the result is unknown: the server did not answer, or a rehearsal broke off",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C; the execution continues",
 }
 

@@ -15,6 +15,7 @@ from cli.commands import (
     delegates,
     executions,
     imports,
+    rehearsals,
     resources,
     run,
     sign_in,
@@ -37,6 +38,7 @@ app.command("login")(sign_in.log_in)
 app.command("logout")(sign_in.log_out)
 app.command("whoami")(sign_in.who_am_i)
 app.command("run")(run.run)
+app.command("rehearse")(rehearsals.rehearse)
 app.add_typer(executions.app, name="executions")
 app.command("logs")(executions.show_log)
 app.command("abort")(executions.abort)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.client import ApiClient
+from cli.client import ANSWER_SECONDS, ApiClient
 from cli.credentials import load_sign_in
 from cli.errors import CliError, ExitCode
 from cli.text import clean_line
@@ -23,13 +23,30 @@ ScopeOption = Annotated[
         show_default=False,
     ),
 ]
+PipelineArgument = Annotated[str, typer.Argument(metavar="PIPELINE", help="Identifier of the pipeline.")]
+TagOption = Annotated[
+    str, typer.Option("--tag", help="Image tag; by default the service's.", show_default=False)
+]
+InputsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", metavar="NAME=VALUE", help="Input of the run; repeat for several.", show_default=False
+    ),
+]
+InputSetsOption = Annotated[
+    list[str] | None,
+    typer.Option("--input-set", help="Input set; later ones override earlier ones.", show_default=False),
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force-new-deployment", help="Replace tasks even if nothing differs.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Most rows to print.")]
 
 
-def connect(url: str = "") -> ApiClient:
+def connect(url: str = "", *, answer_seconds: float = ANSWER_SECONDS) -> ApiClient:
     """Return a client of the server that `url`, the environment or the stored sign-in names."""
-    return ApiClient(load_sign_in(url))
+    return ApiClient(load_sign_in(url), answer_seconds=answer_seconds)
 
 
 def confirm(question: str, *, yes: bool) -> None:

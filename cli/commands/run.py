@@ -10,26 +10,26 @@ from cli.client import ApiClient
 from cli.console import print_json, print_text
 from cli.errors import CliError, ExitCode
 from cli.lookups import find_resource
-from cli.options import JsonOption, ScopeOption, UrlOption, connect
+from cli.options import (
+    ForceOption,
+    InputSetsOption,
+    InputsOption,
+    JsonOption,
+    PipelineArgument,
+    ScopeOption,
+    TagOption,
+    UrlOption,
+    connect,
+)
 from cli.resources.yaml_documents import read_pipeline
 from cli.watch.follow import OnInterrupt, build_execution_url, choose_display, follow
 
 
 def run(  # noqa: PLR0913 - each is an option
-    pipeline: Annotated[str, typer.Argument(metavar="PIPELINE", help="Identifier of the pipeline.")],
-    tag: Annotated[
-        str, typer.Option("--tag", help="Image tag; by default the service's.", show_default=False)
-    ] = "",
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input", metavar="NAME=VALUE", help="Input of the run; repeat for several.", show_default=False
-        ),
-    ] = None,
-    input_sets: Annotated[
-        list[str] | None,
-        typer.Option("--input-set", help="Input set; later ones override earlier ones.", show_default=False),
-    ] = None,
+    pipeline: PipelineArgument,
+    tag: TagOption = "",
+    inputs: InputsOption = None,
+    input_sets: InputSetsOption = None,
     is_followed: Annotated[
         bool, typer.Option("--follow", "-f", help="Show plan and log until the end; exit with the result.")
     ] = False,
@@ -47,9 +47,7 @@ def run(  # noqa: PLR0913 - each is an option
     is_freeze_overridden: Annotated[
         bool, typer.Option("--override-freeze", help="Run during a freeze window that you may override.")
     ] = False,
-    is_forced: Annotated[
-        bool, typer.Option("--force-new-deployment", help="Replace tasks even if nothing differs.")
-    ] = False,
+    is_forced: ForceOption = False,
     scope: ScopeOption = "",
     url: UrlOption = "",
     as_json: JsonOption = False,
@@ -63,18 +61,11 @@ def run(  # noqa: PLR0913 - each is an option
         raise CliError("--idempotency-key must be printable ASCII.", code=ExitCode.USAGE)
     client = connect(url)
     found = find_resource(client, "pipelines", pipeline, scope)
-    body: dict[str, Any] = {
-        "inputs": parse_inputs(inputs or [], found["yaml"]),
-        "input_sets": input_sets or [],
-        "artifact": {"tag": tag},
-        "override_freeze": is_freeze_overridden,
-    }
-    if is_forced:
-        body["forceNewDeployment"] = True
+    choices = build_run_choices(found, tag, inputs or [], input_sets or [], is_forced=is_forced)
     started = client.send(
         "POST",
         f"pipelines/{found['id']}/executions",
-        body=body,
+        body={**choices, "override_freeze": is_freeze_overridden},
         # A repeated request after a lost answer returns the run that it started.
         idempotency_key=idempotency_key or str(uuid.uuid4()),
     ).document
@@ -83,6 +74,21 @@ def run(  # noqa: PLR0913 - each is an option
         return
     display = choose_display(as_json=as_json)
     raise typer.Exit(follow(client, started["id"], display, on_interrupt=on_interrupt))
+
+
+def build_run_choices(
+    pipeline: Mapping[str, Any], tag: str, inputs: list[str], input_sets: list[str], *, is_forced: bool
+) -> dict[str, Any]:
+    """Return the tag, inputs and input sets of a run or its rehearsal, for the API.
+
+    Raises `CliError` for an input without a name.
+    """
+    choices: dict[str, Any] = {
+        "inputs": parse_inputs(inputs, pipeline["yaml"]),
+        "input_sets": input_sets,
+        "artifact": {"tag": tag},
+    }
+    return {**choices, "forceNewDeployment": True} if is_forced else choices
 
 
 def parse_inputs(texts: list[str], pipeline_yaml: str) -> dict[str, Any]:

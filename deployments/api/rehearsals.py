@@ -25,6 +25,12 @@ class RehearsalInput(serializers.Serializer[Any]):
     input_sets = serializers.ListField(
         child=serializers.CharField(max_length=128), required=False, default=list, max_length=int(INPUT_SETS)
     )
+    forceNewDeployment = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Replace tasks even if nothing differs, as the run with this option does.",
+    )
     behavior = serializers.ChoiceField(
         choices=list(BEHAVIORS), default="healthy", help_text="Behavior of the tasks with the new image."
     )
@@ -89,5 +95,6 @@ class PipelineRehearsal(BaseApiView):
             behavior=data["behavior"],
             artifact_tag=data["artifact"].get("tag", ""),
             inputs={**merge_input_sets(pipeline, self.principal, data["input_sets"]), **data["inputs"]},
+            force_new_deployment=data["forceNewDeployment"],
         )
         return Response(result.to_json())

@@ -26,6 +26,7 @@ def rehearse_pipeline(
     behavior: str,
     artifact_tag: str = "",
     inputs: Mapping[str, Any] | None = None,
+    force_new_deployment: bool | None = None,
 ) -> RehearsalResult:
     """Rehearse a run in a private sandbox, with a behavior of `BEHAVIORS` for the tasks of its image.
 
@@ -43,7 +44,7 @@ def rehearse_pipeline(
     if not _is_running.acquire(blocking=False):
         raise Conflict("Another rehearsal is running. Try again in a minute.")
     try:
-        result = rehearse(request, pipeline, behavior)
+        result = rehearse(request, pipeline, behavior, force_new_deployment=force_new_deployment)
     except CannotPlanError as cannot:
         require_no_problems(cannot.missing)
     finally:

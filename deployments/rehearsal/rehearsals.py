@@ -75,7 +75,9 @@ class RehearsalResult:
         }
 
 
-def rehearse(request: RunRequest, pipeline: Pipeline, behavior: str) -> RehearsalResult:
+def rehearse(
+    request: RunRequest, pipeline: Pipeline, behavior: str, *, force_new_deployment: bool | None = None
+) -> RehearsalResult:
     """Rehearse a validated run whose image has a behavior of `BEHAVIORS`, and return the result.
 
     Only reads are made with the connector, all before the sandbox starts. Raises `CannotPlanError`.
@@ -89,7 +91,9 @@ def rehearse(request: RunRequest, pipeline: Pipeline, behavior: str) -> Rehearsa
         result.resources, result.notes = snapshot.count(), list(snapshot.unread)
         with start_sandbox() as sandbox:
             _prepare(sandbox, snapshot, preview, result)
-            _run(RehearsalRun(request, pipeline, sandbox, snapshot, deadline), result)
+            run = RehearsalRun(request, pipeline, sandbox, snapshot, deadline)
+            run.execution.force_new_deployment = force_new_deployment
+            _run(run, result)
     except (AwsError, ConnectorUnavailable) as error:
         result.reason = f"Unknown: the cluster could not be read. {error}"
     except SnapshotRefused as refused:

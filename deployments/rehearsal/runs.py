@@ -97,7 +97,7 @@ class RehearsalRun:
         self._outputs: dict[str, Any] = {}
         self._actions_begun = 0
         self._is_over = False
-        self._execution = Execution(
+        self.execution = Execution(
             scope=pipeline.scope,
             pipeline=pipeline,
             number=pipeline.next_number,
@@ -110,10 +110,10 @@ class RehearsalRun:
     def list_steps(self) -> Iterator[RehearsedStep]:
         """Yield each step after its run. Raises `SandboxLost`, `RehearsalTooLong`, `CannotPlanError`."""
         for position, target in enumerate(self._request.targets):
-            stage = plan_stage(self._execution, self._request.spec, target, position)
+            stage = plan_stage(self.execution, self._request.spec, target, position)
             caller = RehearsalCaller(open_sandbox_caller(self._sandbox.url, stage.region), ManifestReads())
-            stage_data = PreviewedStageData(self._execution, stage, caller, build_stage_mask(stage))
-            forecast = StageForecast(self._execution, stage, self._request.unknown)
+            stage_data = PreviewedStageData(self.execution, stage, caller, build_stage_mask(stage))
+            forecast = StageForecast(self.execution, stage, self._request.unknown)
             for planned in plan_steps(stage, target.spec):
                 if planned.step.section == StepExecution.Section.EXECUTION:
                     yield self._rehearse(stage_data, caller, planned, forecast)
