@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from delegates.api.instances import STATUSES, DelegateInstanceDocument, RefusedInstanceDocument
 from delegates.api.setups import DelegateSetupChange, change_answers
 from delegates.connectivity import Connectivity
+from delegates.install.specs import NEW_NAME_PATTERN, NEW_NAME_PROBLEM
 from delegates.install.wizard import WizardAnswers
 from delegates.models import (
     Delegate,
@@ -132,7 +133,7 @@ class DelegateChange(serializers.Serializer[Any]):
 class NewDelegate(DelegateSetupChange):
     """Delegate to create with its setup; it connects once it is deployed, or its files are used."""
 
-    name = serializers.CharField(max_length=int(NAME_CHARACTERS))
+    name = serializers.RegexField(NEW_NAME_PATTERN, error_messages={"invalid": NEW_NAME_PROBLEM})
     tags = serializers.ListField(
         child=serializers.CharField(max_length=int(NAME_CHARACTERS)), max_length=int(DELEGATE_TAGS)
     )

@@ -87,7 +87,8 @@ _PATH = re.compile(r"/[A-Za-z0-9._/-]{0,1000}\Z")
 _PROXY_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}\Z")
 
 
-_NEW_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\Z")
+NEW_NAME_PATTERN = r"^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\Z"
+NEW_NAME_PROBLEM = "Use up to 63 letters, digits and hyphens; begin and end with a letter or digit."
 
 
 def find_new_name_problem(name: str) -> str:
@@ -95,9 +96,7 @@ def find_new_name_problem(name: str) -> str:
 
     Services, roles, secrets, pods and hosts are called after it, so it has to suit all of them.
     """
-    if _NEW_NAME.match(name):
-        return ""
-    return "Use up to 63 letters, digits and hyphens; begin and end with a letter or digit."
+    return "" if re.match(NEW_NAME_PATTERN, name) else NEW_NAME_PROBLEM
 
 
 def build_role_name(name: str) -> str:

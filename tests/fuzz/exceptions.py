@@ -19,6 +19,7 @@ INPUTS: Final = "which inputs there are the pipeline decides"
 ADDRESS: Final = "which addresses may be asked the installation decides"
 CONDITION: Final = "a condition is a language of its own, whose names the subject decides"
 CODE: Final = "which codes were given out, and are not used yet, the description does not know"
+FILES: Final = "the files decide which names an import needs"
 LEFT: Final = "what may be deleted is named after the ECS service"
 
 # Refused with 400 although the description allows it.
@@ -51,6 +52,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/delegate-configurations": NAMED,
     "POST /api/v1/delegate-configurations/{id}/apply": NAMED,
     "POST /api/v1/delegate-tokens": "it expires in the future",
+    "POST /api/v1/delegates": NAMED,
     "POST /api/v1/delegates/task-spec": SPEC,
     "POST /api/v1/delegates/task-spec/check": REGION,
     "POST /api/v1/delegates/{id}/check": ADDRESS,
@@ -68,6 +70,8 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/freeze-windows": MOMENT,
     "POST /api/v1/git-syncs": NAMED,
     "POST /api/v1/infrastructures/{id}/adoptions": NAMED,
+    "POST /api/v1/imports": FILES,
+    "POST /api/v1/imports/preview": FILES,
     "POST /api/v1/input-sets": INPUTS,
     "POST /api/v1/invitations": "what is an e-mail address is read more strictly than by the format",
     "POST /api/v1/notification-rules": ADDRESS,
@@ -77,6 +81,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/pipelines/checks": YAML,
     "POST /api/v1/pipelines/{id}/executions": GONE,
     "POST /api/v1/pipelines/{id}/preview": GONE,
+    "POST /api/v1/pipelines/{id}/rehearsal": GONE,
     "POST /api/v1/pipelines/{id}/versions/{number}/restore": GONE,
     "POST /api/v1/policy-rules": CONDITION,
     "POST /api/v1/policy-rules/evaluate": CONDITION,
