@@ -97,6 +97,10 @@ bench-logs: $(VENV)/dev.stamp ## Measure the log, from a container's output to a
 bench-pages: $(VENV)/dev.stamp ## Measure pages with 100,000 executions; BENCH_DATABASE=postgres for one only
 	@$(BIN)/python -m benchmarks pages
 
+.PHONY: bench-routing
+bench-routing: $(VENV)/dev.stamp ## Measure routing among 10,000 delegates; ROUTING_DELEGATES=2000 for fewer
+	@$(BIN)/python -m benchmarks routing
+
 .PHONY: bench-scale
 bench-scale: $(VENV)/dev.stamp ## Measure one and two web servers and workers on PostgreSQL and Valkey
 	@$(BIN)/python -m benchmarks scale

@@ -12,7 +12,7 @@ django.setup()
 
 from django.core.management import call_command
 
-from benchmarks import agents, clients, crowd, delegate, in_flight, lines, logs, pages, policy, scale
+from benchmarks import agents, clients, crowd, delegate, in_flight, lines, logs, pages, policy, routing, scale
 
 MEASUREMENTS = {
     "agents": agents,
@@ -24,6 +24,7 @@ MEASUREMENTS = {
     "in_flight": in_flight,
     "logs": logs,
     "pages": pages,
+    "routing": routing,
     "scale": scale,
 }
 

@@ -1,0 +1,34 @@
+"""Measurements that run once on SQLite and once on PostgreSQL, each in a process of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.postgres import postgres
+
+
+def measure_databases(module: str) -> Iterator[str]:
+    """Run a module for each database that BENCH_DATABASE names, and yield its output by line."""
+    databases = os.environ.get("BENCH_DATABASE", "sqlite postgres")
+    if "sqlite" in databases:
+        yield from _measure_database(module, "")
+    if "postgres" in databases:
+        with ExitStack() as stack:
+            folder = TemporaryDirectory(prefix="slipway-bench-", ignore_cleanup_errors=True)
+            server = stack.enter_context(postgres(Path(stack.enter_context(folder))))
+            yield from _measure_database(module, server.url)
+
+
+def _measure_database(module: str, database_url: str) -> Iterator[str]:
+    command = [sys.executable, "-m", module]
+    with TemporaryDirectory(prefix="slipway-bench-", ignore_cleanup_errors=True) as home:
+        variables = {"DATABASE_URL": database_url, "SLIPWAY_TESTS_HOME": home, "PYTHONUNBUFFERED": "1"}
+        environment = {**os.environ, **variables}
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
+            yield from (line.rstrip("\n") for line in child.stdout or ())
+        if child.returncode:
+            sys.exit(f"{' '.join(command)} ended with {child.returncode}.")
