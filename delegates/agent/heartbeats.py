@@ -54,6 +54,8 @@ def build_heartbeat(agent: Agent) -> dict[str, Any]:
         "memory_mib": load.memory_mib,
         "max_executing": sum(agent.work.read_peak_counts("heartbeat")),
         "draining": agent.draining.is_set(),
+        # The manager sends the configuration while this is not the current revision.
+        "configuration_revision": str((agent.configuration or {}).get("revision") or ""),
     }
 
 

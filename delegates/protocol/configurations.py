@@ -71,6 +71,13 @@ def build_agent_script(configuration: DelegateConfiguration) -> AgentScript:
     return AgentScript(text, {name: found[reference] for name, reference in references.items()})
 
 
+def build_revision(configuration_id: int | None, updated_at: datetime | None) -> str:
+    """Return the text by which agents report the configuration that they have; empty without one."""
+    if configuration_id is None or updated_at is None:
+        return ""
+    return f"{configuration_id}:{updated_at.isoformat()}"
+
+
 def describe_remote_secret(reference: str) -> str:
     """Return the message for a secret whose value is in a secret manager."""
     return (
@@ -84,8 +91,8 @@ def serialize_configurations(
 ) -> dict[int, dict[str, Any]]:
     """Return the configurations of instances in the agent protocol, by instance; delegates must be loaded.
 
-    They have no values of secrets. An instance that could not get the values gets no configuration, and an
-    event says why.
+    They have no values of secrets. An instance that could not get the values gets no script, and an event
+    says why.
     """
     scripts: dict[int, AgentScript] = {}
     documents = {}
@@ -98,9 +105,10 @@ def serialize_configurations(
         script = scripts[configuration.pk]
         if refusal := _describe_refusal(instance, configuration, script):
             _record_refusal(instance, configuration, refusal, now)
-            continue
+            script = AgentScript("")
         documents[instance.pk] = {
             "id": configuration.pk,
+            "revision": build_revision(configuration.pk, configuration.updated_at),
             "name": configuration.name,
             "script": script.text,
             "secrets_revision": script.revision,

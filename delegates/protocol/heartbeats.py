@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -51,7 +51,7 @@ SELECT %s, b.* FROM unnest(%s::float8[], %s::float8[], %s::float8[], %s::int[], 
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """Values that an instance reports."""
+    """Values that an instance reports; older agents report no `configuration_revision`."""
 
     instance_id: int
     running: Mapping[UUID, int] = field(default_factory=dict)
@@ -60,6 +60,7 @@ class Heartbeat:
     memory_mib: float = 0.0
     max_executing: int = 0
     draining: bool = False
+    configuration_revision: str | None = None
 
     @property
     def row(self) -> tuple[Any, ...]:
@@ -97,6 +98,9 @@ class EndedSession:
 
 HeartbeatResponse = Mapping[str, Any] | EndedSession
 
+_REVISION_FIELD: Final = "configuration_revision"
+REVISION_CHARACTERS: Final = 100
+
 
 def parse_heartbeat(instance_id: int, fields: RequestFields) -> Heartbeat:
     """Return the body of a heartbeat. Raises `BadInput` naming the field."""
@@ -108,6 +112,9 @@ def parse_heartbeat(instance_id: int, fields: RequestFields) -> Heartbeat:
         memory_mib=fields.get_number("memory_mib"),
         max_executing=fields.get_integer("max_executing", 0, 10_000, default=0),
         draining=fields.body.get("draining") is True,
+        configuration_revision=(
+            fields.get_text(_REVISION_FIELD, REVISION_CHARACTERS) if _REVISION_FIELD in fields.body else None
+        ),
     )
 
 
@@ -149,7 +156,7 @@ def record_heartbeats(beats: Mapping[int, Heartbeat]) -> dict[int, HeartbeatResp
     _publish_changes(alive, beats, now)
     write_heartbeats([beats[row.pk] for row in alive], now)
     tasks = _build_task_reports({row.pk: beats[row.pk] for row in alive}, now)
-    changed = _list_changed_configurations(alive, now)
+    changed = _list_changed_configurations(alive, beats, now)
     for instance in alive:
         answers[instance.pk] = {
             **tasks[instance.pk],
@@ -244,10 +251,10 @@ def _build_answer(instance: _InstanceColumns, now: datetime) -> dict[str, Any]:
 
 
 def _list_changed_configurations(
-    instances: Iterable[_InstanceColumns], now: datetime
+    instances: Iterable[_InstanceColumns], beats: Mapping[int, Heartbeat], now: datetime
 ) -> dict[int, dict[str, Any]]:
-    """Return the configurations that changed, or were assigned, since the last heartbeat of an instance."""
-    changed = [row.pk for row in instances if _has_changed_configuration(row)]
+    """Return the configurations that instances do not have yet, by instance."""
+    changed = [row.pk for row in instances if _lacks_configuration(row, beats[row.pk].configuration_revision)]
     if not changed:
         return {}
     rows = DelegateInstance.objects.filter(pk__in=changed)
@@ -256,7 +263,18 @@ def _list_changed_configurations(
     )
 
 
+def _lacks_configuration(instance: _InstanceColumns, reported: str | None) -> bool:
+    """Return whether the reported revision is not the current one, so that a lost answer is sent again."""
+    if reported is None:
+        return _has_changed_configuration(instance)
+    current = configurations.build_revision(
+        instance.delegate__configuration, instance.delegate__configuration__updated_at
+    )
+    return bool(current) and reported != current
+
+
 def _has_changed_configuration(instance: _InstanceColumns) -> bool:
+    """Return whether the configuration changed, or was assigned, since the last heartbeat."""
     last_heartbeat_at, changed_at = instance.last_heartbeat_at, instance.delegate__configuration__updated_at
     if changed_at is None or last_heartbeat_at is None:
         return False

@@ -42,9 +42,10 @@ def agent(tools: DelegateConfiguration, token: DelegateToken) -> Agent:
     return register_agent(token, features=list(FEATURES))
 
 
-def beat(agent: Agent) -> Mapping[str, Any] | None:
-    """Send a heartbeat, and return the configuration of the answer."""
-    answer = record_heartbeats({agent.instance.pk: Heartbeat(agent.instance.pk)})[agent.instance.pk]
+def beat(agent: Agent, revision: str | None = None) -> Mapping[str, Any] | None:
+    """Send a heartbeat, and return the configuration of the answer; older agents report no revision."""
+    beats = {agent.instance.pk: Heartbeat(agent.instance.pk, configuration_revision=revision)}
+    answer = record_heartbeats(beats)[agent.instance.pk]
     assert isinstance(answer, Mapping)
     configuration: Mapping[str, Any] | None = answer["configuration"]
     return configuration
@@ -93,6 +94,32 @@ def test_a_new_value_is_announced_to_the_agents_once(agent: Agent, secret: Secre
     assert list_refusals() == []
 
 
+def test_a_configuration_in_a_lost_answer_is_sent_again_until_the_agent_has_it(
+    agent: Agent, secret: Secret, admin: User
+) -> None:
+    first = beat(agent, revision="")
+    assert first is not None
+    assert beat(agent, revision=first["revision"]) is None
+    update_secret(actor=admin, secret=secret, value=planted("-of-today"))
+    lost, second = (beat(agent, revision=first["revision"]) for _ in range(2))
+    assert second is not None
+    assert lost == second
+    assert second["revision"] != first["revision"]
+    assert beat(agent, revision=second["revision"]) is None
+
+
+def test_a_refused_script_is_refused_once_for_each_revision(
+    agent: Agent, secret: Secret, admin: User
+) -> None:
+    delete_secret(actor=admin, secret=secret)
+    refused = beat(agent, revision="")
+    assert refused is not None
+    assert refused["script"] == ""
+    count = len(list_refusals())
+    assert beat(agent, revision=refused["revision"]) is None
+    assert len(list_refusals()) == count
+
+
 def test_an_agent_that_cannot_hide_values_gets_no_script_and_an_event_says_so(
     tools: DelegateConfiguration, token: DelegateToken
 ) -> None:
@@ -108,7 +135,7 @@ def test_an_agent_that_cannot_hide_values_gets_no_script_and_an_event_says_so(
 def test_no_script_is_sent_without_its_secret(agent: Agent, secret: Secret, admin: User) -> None:
     beat(agent)
     delete_secret(actor=admin, secret=secret)
-    assert beat(agent) is None
+    assert (beat(agent) or {})["script"] == ""
     with pytest.raises(Conflict, match="No secret"):
         take_secrets(agent)
     refusal = list_refusals()[0]
@@ -141,7 +168,7 @@ def test_values_are_not_sent_to_delegates_that_share_them_by_no_decision(
         DelegateConfiguration.objects.filter(pk=tools.pk).update(
             scope=other_project, updated_at=timezone.now()
         )
-    assert beat(agent) is None
+    assert (beat(agent) or {})["script"] == ""
     with pytest.raises(Conflict, match="not shared with"):
         take_secrets(agent)
 
