@@ -2,6 +2,7 @@
 
 import io
 import socket
+import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
@@ -23,6 +24,7 @@ from sandbox.aws_protocol import (
 from sandbox.control_api import ControlApi
 from sandbox.faults import DEFAULT_HANG_SECONDS, InjectedFault
 from sandbox.journal import is_read
+from sandbox.services import sqs
 from sandbox.services.iam import is_simulation, simulate_policy
 
 StartResponse = Callable[..., Any]
@@ -63,6 +65,10 @@ class Gateway:
     def respond(self, environ: dict[str, Any], body: bytes) -> AwsHttpResponse:
         """Return the response to an AWS call, with its injected fault, if any."""
         call = parse_request(environ, body)
+        if wait_seconds := sqs.get_wait_seconds(call):
+            self._wait_for_messages(call, wait_seconds)
+            body = sqs.drop_wait(body)
+            environ = {**environ, "CONTENT_LENGTH": str(len(body))}
         with self.account.lock:
             if stranger := self._reject(call):
                 return stranger
@@ -83,6 +89,14 @@ class Gateway:
         ):
             released.wait(fault.seconds or DEFAULT_HANG_SECONDS)
         return respond
+
+    def _wait_for_messages(self, call: AwsRequest, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with self.account.lock:
+                if sqs.has_messages(call):
+                    return
+            time.sleep(sqs.POLL_SECONDS)
 
     def _reject(self, call: AwsRequest) -> AwsHttpResponse | None:
         """Return the error for a call without a key or with an invalid key."""

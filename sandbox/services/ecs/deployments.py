@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sandbox.clock import CLOCK
-from sandbox.services.ecs import events
+from sandbox.services.ecs import event_bridge, events
 from sandbox.services.ecs.managed_deployments import alarms, traffic
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, ServiceDeployment, ServiceRevision
 
@@ -62,6 +62,7 @@ def start_deployment(backend: "SandboxEcs", service: SandboxService) -> SandboxD
     alarms.start_monitoring(service.history[0])
     if made.strategy in traffic.STRATEGIES:
         traffic.start_stages(service, service.history[0])
+    event_bridge.send_deployment_change(service, made, "IN_PROGRESS")
     return made
 
 

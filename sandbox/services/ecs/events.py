@@ -5,6 +5,7 @@ from uuid import uuid4
 
 from sandbox.broken_rules import BROKEN_RULES
 from sandbox.clock import CLOCK
+from sandbox.services.ecs import event_bridge
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask
 
 MAX_EVENTS = 100
@@ -93,6 +94,7 @@ def add_container_check_failed(service: SandboxService, task: SandboxTask) -> No
 
 def add_deployment_failed(service: SandboxService, deployment: SandboxDeployment) -> None:
     add_event(service, f" (deployment {deployment.id}) deployment failed: tasks failed to start.")
+    event_bridge.send_deployment_change(service, deployment, "FAILED")
 
 
 def add_rolling_back(service: SandboxService, to: SandboxDeployment) -> None:
@@ -101,6 +103,7 @@ def add_rolling_back(service: SandboxService, to: SandboxDeployment) -> None:
 
 def add_deployment_completed(service: SandboxService, deployment: SandboxDeployment) -> None:
     add_event(service, f" (deployment {deployment.id}) deployment completed.")
+    event_bridge.send_deployment_change(service, deployment, "COMPLETED")
 
 
 STEADY_STATE_TEXT = " has reached a steady state."
@@ -112,6 +115,7 @@ def add_steady_state(service: SandboxService, *, is_repeated: bool) -> None:
         return
     if is_repeated:
         service.said_at.pop(STEADY_STATE_TEXT, None)
+        event_bridge.send_service_action(service, "SERVICE_STEADY_STATE")
     add_event_once(service, STEADY_STATE_TEXT)
 
 

@@ -96,6 +96,8 @@ class SandboxTask:
     counted_healthy: bool = False
     replaces_unhealthy: bool = False
     is_replaced: bool = False
+    # The last version that EventBridge has.
+    sent_version: int = 0
     # On a container instance: which one, and the CPU units, MiB and host ports that it takes there.
     container_instance_arn: str | None = None
     reserved: dict[str, Any] | None = None

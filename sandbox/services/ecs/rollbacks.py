@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox.broken_rules import BROKEN_RULES
 from sandbox.clock import CLOCK
 from sandbox.journal import mark_unchanged
-from sandbox.services.ecs import events
+from sandbox.services.ecs import event_bridge, events
 from sandbox.services.ecs.deployments import CONFIGURATION_FIELDS
 from sandbox.services.ecs.errors import DeploymentNotStoppable, InvalidEcsParameter, ServiceDeploymentNotFound
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask, ServiceDeployment
@@ -108,6 +108,7 @@ def start_rollback(
     for name in CONFIGURATION_FIELDS:
         setattr(service, name, getattr(target, name))
     _record_rollback(service, target, reason)
+    event_bridge.send_deployment_change(service, target, "IN_PROGRESS")
 
 
 def _record_rollback(service: SandboxService, target: SandboxDeployment, reason: str) -> None:

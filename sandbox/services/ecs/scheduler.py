@@ -10,6 +10,7 @@ from sandbox.clock import CLOCK
 from sandbox.services.ecs import (
     daemons,
     deployments,
+    event_bridge,
     events,
     rollbacks,
     targets,
@@ -383,6 +384,7 @@ def tick_backend(backend: "SandboxEcs") -> bool:
     for task in backend.unstopped_tasks():
         if CLOCK.elapsed >= task.due_at:
             changed |= _advance_task(backend, task)
+        event_bridge.send_task_change(task)
     for service in list(backend.services.values()):
         if CLOCK.elapsed >= service.due_at:
             changed |= reconcile_service(backend, service)
