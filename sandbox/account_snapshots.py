@@ -24,6 +24,7 @@ from sandbox.images import BEHAVIORS, DEFAULT_BEHAVIOR
 from sandbox.services import elb
 from sandbox.services.ecs import container_instances, services
 from sandbox.services.ecs.backend import SandboxEcs
+from sandbox.services.ecs.records import SandboxService
 from sandbox.snapshot_rules import SNAPSHOT_RULES
 
 Resource = Mapping[str, Any]
@@ -106,6 +107,7 @@ class _WorldFill:
         _create_each("cluster", self._add_cluster, [document["cluster"]])
         _create_each("taskDefinitions", self._add_task_definition, document.get("taskDefinitions", ()))
         _create_each("services", self._add_service, document.get("services", ()))
+        _create_each("taskDefinitions", self._deregister_inactive, document.get("taskDefinitions", ()))
 
     def _add_subnet(self, row: Resource) -> None:
         name = row["AvailabilityZone"]
@@ -208,7 +210,21 @@ class _WorldFill:
         primary: Resource = next((d for d in row.get("deployments", ()) if d.get("status") == "PRIMARY"), {})
         # DescribeServices has them with the deployment, CreateService with the service.
         own = {name: primary[name] for name in DEPLOYMENT_FIELDS if primary.get(name)}
-        services.create_service(self.ecs, {**row, **own, "cluster": row["clusterArn"]})
+        service = services.create_service(self.ecs, {**row, **own, "cluster": row["clusterArn"]})
+        if primary.get("id"):
+            _keep_deployment_id(service, primary["id"])
+
+    def _deregister_inactive(self, row: Resource) -> None:
+        # After the services, as services keep a revision that was deregistered while they use it.
+        if row.get("status") == "INACTIVE":
+            self.ecs.definitions.deregister(f"{row['family']}:{row['revision']}")
+
+
+def _keep_deployment_id(service: SandboxService, deployment_id: str) -> None:
+    """Give the only deployment of a new service the id by which its owner knows it."""
+    deployment, record = service.deployments[0], service.history[0]
+    service.revisions[deployment_id] = service.revisions.pop(deployment.id)
+    deployment.id = record.deployment_id = deployment_id
 
 
 def _create_each(name: str, create: Callable[[Resource], None], rows: Iterable[Resource]) -> None:

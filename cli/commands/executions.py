@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.client import ApiClient, parse_scope
+from cli.commands.rehearsals import REHEARSAL_SECONDS, BehaviorOption, request_rehearsal
 from cli.console import print_fields, print_json, print_json_line, print_table, print_text
 from cli.errors import CliError, ExitCode
 from cli.lookups import find_execution, list_limited
@@ -167,6 +168,10 @@ def roll_back(
     name: ExecutionArgument,
     yes: YesOption = False,
     is_followed: FollowOption = False,
+    is_rehearsed: Annotated[
+        bool, typer.Option("--rehearse", help="Only rehearse it in a sandbox; nothing in AWS is changed.")
+    ] = False,
+    behavior: BehaviorOption = "healthy",
     scope: ScopeOption = "",
     url: UrlOption = "",
     as_json: JsonOption = False,
@@ -174,10 +179,17 @@ def roll_back(
     """Roll back to the version before an execution, after showing what will be undone.
 
     If newer executions have deployed the same ECS service, a new execution deploys that version instead.
+    With --rehearse the exit code is the result of the rehearsal: 0 success, 10 failed, 15 unknown.
     """
-    client = connect(url)
+    client = connect(url, answer_seconds=REHEARSAL_SECONDS) if is_rehearsed else connect(url)
     execution = find_execution(client, name, scope)
     _print_undo_plan(client, execution, is_quiet=as_json)
+    if is_rehearsed:
+        label, path = (
+            f"the rollback of {get_label(execution)}",
+            f"executions/{execution['id']}/rollback-rehearsal",
+        )
+        raise typer.Exit(request_rehearsal(client, path, label, {"behavior": behavior}, as_json=as_json))
     confirm(f"Roll back {get_label(execution)} ({execution['status']})?", yes=yes)
     answer = client.send("POST", f"executions/{execution['id']}/rollback")
     _report(client, execution, answer.document, is_followed=is_followed, as_json=as_json)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from cli.client import ApiClient
 from cli.commands.run import build_run_choices
 from cli.console import print_json, print_text
 from cli.errors import ExitCode
@@ -22,8 +23,8 @@ from cli.options import (
 )
 from cli.watch.displays import LEVEL_STYLES
 
-# The server ends a rehearsal after 45 seconds.
-_ANSWER_SECONDS: Final = 75.0
+# Longest wait for the answer; the server ends a rehearsal after 45 seconds.
+REHEARSAL_SECONDS: Final = 75.0
 _EXIT_CODES: Final = {"SUCCEEDED": ExitCode.SUCCESS, "FAILED": ExitCode.FAILED}
 _STEP_STYLES: Final = {"SUCCEEDED": "green", "FAILED": "red", "NOT_REHEARSED": "yellow"}
 
@@ -31,7 +32,7 @@ BehaviorOption = Annotated[
     str,
     typer.Option(
         "--behavior",
-        help="How the new tasks behave: healthy, crashes, not_pulled, unhealthy or slow.",
+        help="Tasks of the deployed image in a rehearsal: healthy, crashes, not_pulled, unhealthy or slow.",
     ),
 ]
 
@@ -51,21 +52,25 @@ def rehearse(  # noqa: PLR0913 - each is an option
 
     Nothing in AWS is changed. The exit code is the result: 0 success, 10 failed, 15 unknown.
     """
-    client = connect(url, answer_seconds=_ANSWER_SECONDS)
+    client = connect(url, answer_seconds=REHEARSAL_SECONDS)
     found = find_resource(client, "pipelines", pipeline, scope)
     choices = build_run_choices(found, tag, inputs or [], input_sets or [], is_forced=is_forced)
-    print_text(f"Rehearsing {pipeline}; nothing in AWS is changed …", style="dim", is_error=True)
-    answer = client.send(
-        "POST",
-        f"pipelines/{found['id']}/rehearsal",
-        body={**choices, "behavior": behavior},
-    )
-    code = get_rehearsal_exit_code(answer.document)
+    body, path = {**choices, "behavior": behavior}, f"pipelines/{found['id']}/rehearsal"
+    raise typer.Exit(request_rehearsal(client, path, pipeline, body, as_json=as_json))
+
+
+def request_rehearsal(
+    client: ApiClient, path: str, label: str, body: Mapping[str, Any], *, as_json: bool
+) -> ExitCode:
+    """Rehearse what `label` names, print the result, and return its exit code."""
+    print_text(f"Rehearsing {label}; nothing in AWS is changed …", style="dim", is_error=True)
+    rehearsal = client.send("POST", path, body=dict(body)).document
+    code = get_rehearsal_exit_code(rehearsal)
     if as_json:
-        print_json({**answer.document, "exit_code": int(code)})
+        print_json({**rehearsal, "exit_code": int(code)})
     else:
-        print_rehearsal(pipeline, answer.document)
-    raise typer.Exit(code)
+        print_rehearsal(label, rehearsal)
+    return code
 
 
 def get_rehearsal_exit_code(rehearsal: Mapping[str, Any]) -> ExitCode:

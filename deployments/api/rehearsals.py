@@ -1,5 +1,6 @@
-"""Route of a pipeline's rehearsal."""
+"""Routes of rehearsals: of a pipeline's run, and of an execution's rollback."""
 
+import uuid
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -7,8 +8,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from deployments.api.executions import ExecutionRoute
 from deployments.api.runs import ArtifactChoice
-from deployments.rehearsal.operations import rehearse_pipeline
+from deployments.rehearsal.operations import rehearse_pipeline, rehearse_rollback
 from deployments.rehearsal.rehearsals import BEHAVIORS
 from guards.limits import INPUT_SETS
 from pipelines.api.pipelines import VIEW
@@ -33,6 +35,14 @@ class RehearsalInput(serializers.Serializer[Any]):
     )
     behavior = serializers.ChoiceField(
         choices=list(BEHAVIORS), default="healthy", help_text="Behavior of the tasks with the new image."
+    )
+
+
+class RollbackRehearsalInput(serializers.Serializer[Any]):
+    """Options of the rehearsal of a rollback."""
+
+    behavior = serializers.ChoiceField(
+        choices=list(BEHAVIORS), default="healthy", help_text="Behavior of the tasks with a restored image."
     )
 
 
@@ -97,4 +107,14 @@ class PipelineRehearsal(BaseApiView):
             inputs={**merge_input_sets(pipeline, self.principal, data["input_sets"]), **data["inputs"]},
             force_new_deployment=data["forceNewDeployment"],
         )
+        return Response(result.to_json())
+
+
+class RollbackRehearsal(ExecutionRoute):
+    """Rehearsal of an execution's rollback in a private sandbox, without side effects."""
+
+    @extend_schema(request=RollbackRehearsalInput, responses=RehearsalDocument)
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        behavior = self.get_validated_body(RollbackRehearsalInput)["behavior"]
+        result = rehearse_rollback(actor=self.principal, execution=self.execution(pk), behavior=behavior)
         return Response(result.to_json())

@@ -59,6 +59,11 @@ urlpatterns = [
     path("executions", executions.Executions.as_view(), name="api-executions"),
     path("executions/<uuid:pk>", executions.ExecutionDetail.as_view(), name="api-execution"),
     path("executions/<uuid:pk>/abort", executions.AbortExecution.as_view(), name="api-abort"),
+    path(
+        "executions/<uuid:pk>/rollback-rehearsal",
+        rehearsals.RollbackRehearsal.as_view(),
+        name="api-rollback-rehearsal",
+    ),
     path("executions/<uuid:pk>/rollback", executions.RollBackExecution.as_view(), name="api-rollback"),
     path("executions/<uuid:pk>/attempts", attempts.Attempts.as_view(), name="api-attempts"),
     path("executions/<uuid:pk>/delays", executions.ExecutionDelays.as_view(), name="api-execution-delays"),

@@ -42,9 +42,9 @@ def build_undo_plan(execution: Execution) -> dict[str, Any]:
 
     `note` explains an empty plan.
     """
-    write_states, changes, is_left = _list_write_states(execution), [], False
-    for stage in _list_stages(execution):
-        order, other_steps = _order_steps(stage)
+    write_states, changes, is_left = list_write_states(execution), [], False
+    for stage in list_stages_to_undo(execution):
+        order, other_steps = order_undos(stage)
         changes += [
             change | _add_condition((back.when or {}).get("condition") or "", change)
             for step, back in order
@@ -54,7 +54,7 @@ def build_undo_plan(execution: Execution) -> dict[str, Any]:
     return {"changes": changes, "note": "" if changes else _NO_ROLLBACK_STEP if is_left else _NOTHING_TO_UNDO}
 
 
-def _list_write_states(execution: Execution) -> WriteStates:
+def list_write_states(execution: Execution) -> WriteStates:
     """Return the states of the writes of each action that count for its undo, by the key of its row."""
     rows = AwsCall.objects.filter(execution=execution, phase__startswith="start", is_write=True)
     states: WriteStates = {}
@@ -63,7 +63,7 @@ def _list_write_states(execution: Execution) -> WriteStates:
     return states
 
 
-def _list_stages(execution: Execution) -> list[StageExecution]:
+def list_stages_to_undo(execution: Execution) -> list[StageExecution]:
     """Return the open stage; of a finished execution, every started stage, newest first."""
     stages = list(execution.stages.order_by("-position").prefetch_related("steps__actions"))
     if execution.is_over:
@@ -71,7 +71,7 @@ def _list_stages(execution: Execution) -> list[StageExecution]:
     return [stage for stage in reversed(stages) if stage.status not in TERMINAL_STATUSES][:1]
 
 
-def _order_steps(
+def order_undos(
     stage: StageExecution,
 ) -> tuple[list[tuple[StepExecution, StepExecution]], list[StepExecution]]:
     """Return the started steps with their undo, in undo order, and the steps without an undo."""
@@ -92,13 +92,21 @@ def _add_condition(condition: str, change: dict[str, Any]) -> dict[str, str]:
 
 def _list_changes(step: StepExecution, write_states: WriteStates) -> list[dict[str, Any]]:
     saved = EarlierStepData(step)
-    changes: list[dict[str, Any]] = []
-    for row in sorted(step.actions.all(), key=lambda row: -row.position):
-        is_settled = row.undo_state == UndoState.SETTLED and row.state != ActionState.NOT_RESTORED
-        if row.state in _NO_CHANGE or is_settled:
-            continue
-        changes += _list_step_changes(row, step, saved, write_states.get(row.pk, set()))
-    return changes
+    return [
+        change
+        for row in list_open_undos(step)
+        for change in _list_step_changes(row, step, saved, write_states.get(row.pk, set()))
+    ]
+
+
+def list_open_undos(step: StepExecution) -> list[ActionRun]:
+    """Return the actions of a step whose changes a rollback may undo, newest first."""
+    return [
+        row
+        for row in sorted(step.actions.all(), key=lambda row: -row.position)
+        if row.state not in _NO_CHANGE
+        and (row.undo_state != UndoState.SETTLED or row.state == ActionState.NOT_RESTORED)
+    ]
 
 
 def _list_step_changes(

@@ -17,6 +17,7 @@ from deployments.execution.onboarding import list_onboarding_steps
 from deployments.execution.planning.attempts import filter_attempts
 from deployments.models import Execution
 from deployments.pages.log_tab import build_log_tab, parse_log_address
+from deployments.rehearsal.sandbox_access import is_sandbox_installed
 from deployments.run_expressions import Run
 from pipelines.models import Trigger, TriggerFiring
 from pipelines.pages.expressions import render_expressions
@@ -99,6 +100,7 @@ def show_execution(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "has_outputs": any(step["outputs"] for stage in document["stages"] for step in stage["steps"]),
         "statuses": STATUS_BADGES,
         "execution_page": True,
+        "may_rehearse": is_sandbox_installed(),
         "may_run": can(request.user, "core_pipeline_execute", execution.pipeline),
         "firing": TriggerFiring.objects.filter(execution_id=pk).only("pk").first()
         if execution.cause

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from aws.apis.iam import StsClient
@@ -14,6 +15,7 @@ SERVICES_PER_CALL = 10
 GROUPS_PER_CALL = 20
 # The parameters of calls that name services and load balancer resources.
 _SERVICE_PARAMETERS = ("service", "services", "serviceName")
+_DEFINITION_MARK = ":task-definition/"
 _ELB_PREFIX = "arn:aws:elasticloadbalancing:"
 
 
@@ -39,17 +41,21 @@ class ClusterSnapshot:
 
 
 def read_cluster(
-    caller: Caller, *, region: str, cluster: str, calls: Sequence[PlannedCall]
+    caller: Caller,
+    *,
+    region: str,
+    cluster: str,
+    calls: Sequence[PlannedCall],
+    documents: Sequence[Any] = (),
 ) -> ClusterSnapshot:
-    """Return the cluster, and of it what these previewed calls name.
+    """Return the cluster, and of it what these calls and saved documents of AWS name.
 
     These are the services, their task definitions, load balancers with listeners, rules and target groups,
     subnets and security groups. Raises `AwsError` if account or cluster are unreadable or missing; anything
     else that cannot be read is listed in `unread`.
     """
-    return _ClusterReads(caller, ClusterSnapshot(StsClient(caller).get_account_id(), region, cluster)).read(
-        calls
-    )
+    snapshot = ClusterSnapshot(StsClient(caller).get_account_id(), region, cluster)
+    return _ClusterReads(caller, snapshot).read(calls, documents)
 
 
 class _ClusterReads:
@@ -59,7 +65,7 @@ class _ClusterReads:
         self._caller = caller
         self._snapshot = snapshot
 
-    def read(self, calls: Sequence[PlannedCall]) -> ClusterSnapshot:
+    def read(self, calls: Sequence[PlannedCall], documents: Sequence[Any]) -> ClusterSnapshot:
         snapshot, resources = self._snapshot, self._snapshot.resources
         described = self._caller.call("ecs", "DescribeClusters", {"clusters": [snapshot.cluster]})
         clusters = [row for row in described.get("clusters", ()) if row.get("status") == "ACTIVE"]
@@ -67,11 +73,19 @@ class _ClusterReads:
             message = f"cluster {snapshot.cluster} does not exist in {snapshot.region}"
             raise NotFound("ClusterNotFoundException", message, "ecs", "DescribeClusters")
         resources["cluster"] = clusters[0]
-        found = self._read("services", lambda: self._list_services(_list_service_names(calls)))
-        self._read_load_balancers({*_list_elb_arns([call.params for call in calls]), *_list_elb_arns(found)})
+        named = [*(call.params for call in calls), *documents]
+        names = dict.fromkeys([*_list_service_names(calls), *find_texts(documents, "serviceName")])
+        found = self._read("services", lambda: self._list_services(list(names)))
+        self._read_load_balancers({*_list_elb_arns(named), *_list_elb_arns(found)})
         resources["services"] = found
-        resources["taskDefinitions"] = self._read("task definitions", lambda: self._list_definitions(found))
-        self._read_network([*found, *(call.params for call in calls)])
+        arns = dict.fromkeys(find_texts([*found, *documents], "taskDefinition"))
+        resources["taskDefinitions"] = [
+            row
+            for arn in arns
+            if _DEFINITION_MARK in arn
+            for row in self._read(f"task definition {arn}", partial(self._list_definition, arn))
+        ]
+        self._read_network([*found, *named])
         return snapshot
 
     def _read(self, subject: str, read: Callable[[], list[Row]]) -> list[Row]:
@@ -88,13 +102,10 @@ class _ClusterReads:
             rows += self._caller.call("ecs", "DescribeServices", params).get("services", ())
         return [row for row in rows if row.get("status") == "ACTIVE"]
 
-    def _list_definitions(self, services: Sequence[Row]) -> list[Row]:
-        arns = dict.fromkeys(row["taskDefinition"] for row in services if row.get("taskDefinition"))
-        answers = [
-            self._caller.call("ecs", "DescribeTaskDefinition", {"taskDefinition": arn, "include": ["TAGS"]})
-            for arn in arns
-        ]
-        return [{**answer["taskDefinition"], "tags": answer.get("tags", [])} for answer in answers]
+    def _list_definition(self, arn: str) -> list[Row]:
+        params = {"taskDefinition": arn, "include": ["TAGS"]}
+        answer = self._caller.call("ecs", "DescribeTaskDefinition", params)
+        return [{**answer["taskDefinition"], "tags": answer.get("tags", [])}]
 
     def _read_load_balancers(self, arns: set[str]) -> None:
         """Read the load balancers behind ARNs of target groups, listeners or rules, with all they have."""
@@ -193,6 +204,19 @@ def _list_service_names(calls: Iterable[PlannedCall]) -> list[str]:
     # A name in angle brackets stands for what only a run creates.
     names = (str(item).rpartition("/")[2] for item in flat if item and "<" not in str(item))
     return list(dict.fromkeys(names))
+
+
+def find_texts(value: Any, key: str) -> Iterator[str]:
+    """Yield the texts under a key at any depth of documents of AWS."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            if name == key and isinstance(item, str):
+                yield item
+            else:
+                yield from find_texts(item, key)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from find_texts(item, key)
 
 
 def _list_elb_arns(value: Any) -> Iterator[str]:

@@ -1,10 +1,9 @@
 """Rehearsal of a pipeline: preview, reads of the real cluster, and the run in a filled sandbox."""
 
-import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol
 
 from aws.errors import AwsError
 from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
@@ -12,8 +11,10 @@ from deployments.execution.planning.run_requests import RunRequest
 from deployments.preview.delegate_reads import open_in_process
 from deployments.preview.documents import PreviewDetails, build_preview_details
 from deployments.preview.dry_run import PreviewedStep, run_dry_run
+from deployments.rehearsal.clocks import RehearsalClock, RehearsalTooLong
 from deployments.rehearsal.cluster_reads import ClusterSnapshot, read_cluster
-from deployments.rehearsal.runs import RehearsalRun, RehearsalTooLong, RehearsedStep
+from deployments.rehearsal.results import RehearsalResult, RehearsedStep
+from deployments.rehearsal.runs import RehearsalRun
 from deployments.rehearsal.sandbox_access import RehearsalSandbox, SandboxLost, SnapshotRefused, start_sandbox
 from guards.limits import REHEARSAL_SECONDS
 from pipelines.models import Pipeline
@@ -36,45 +37,6 @@ _DENIABLE: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass
-class RehearsalResult:
-    """Result of a rehearsal; `status` is SUCCEEDED, FAILED or UNKNOWN, with the sentence in `reason`."""
-
-    behavior: str
-    artifact: dict[str, str]
-    status: str = "UNKNOWN"
-    reason: str = ""
-    steps: list[RehearsedStep] = field(default_factory=list)
-    resources: dict[str, int] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    """What could not be read, and what the sandbox assumes."""
-    denied: list[str] = field(default_factory=list)
-    """IAM actions that the sandbox denies, as IAM's simulation does."""
-    seconds: int = 0
-    """Rehearsed seconds."""
-    preview: PreviewDetails | None = None
-    """Preview of the same run."""
-
-    @property
-    def resource_counts(self) -> list[tuple[str, int]]:
-        """Return the kinds of resources in words, with their numbers."""
-        return [(re.sub("([A-Z])", r" \1", name).lower(), count) for name, count in self.resources.items()]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the document of a rehearsal."""
-        return {
-            "behavior": self.behavior,
-            "artifact": self.artifact,
-            "status": self.status,
-            "reason": self.reason,
-            "steps": [step.to_json() for step in self.steps],
-            "resources": self.resources,
-            "notes": self.notes,
-            "denied": self.denied,
-            "seconds": self.seconds,
-        }
-
-
 def rehearse(
     request: RunRequest, pipeline: Pipeline, behavior: str, *, force_new_deployment: bool | None = None
 ) -> RehearsalResult:
@@ -86,14 +48,22 @@ def rehearse(
     deadline = time.monotonic() + float(REHEARSAL_SECONDS)
     previewed = run_dry_run(request, pipeline, open_in_process)
     preview = result.preview = build_preview_details(request.artifact, previewed)
-    try:
+    with explain_unknown_end(result):
         snapshot = _read_first_cluster(request, previewed)
         result.resources, result.notes = snapshot.count(), list(snapshot.unread)
         with start_sandbox() as sandbox:
             _prepare(sandbox, snapshot, preview, result)
             run = RehearsalRun(request, pipeline, sandbox, snapshot, deadline)
             run.execution.force_new_deployment = force_new_deployment
-            _run(run, result)
+            record_run(run, result)
+    return result
+
+
+@contextmanager
+def explain_unknown_end(result: RehearsalResult) -> Iterator[None]:
+    """Give the result the reason why a rehearsal broke off, which leaves its end unknown."""
+    try:
+        yield
     except (AwsError, ConnectorUnavailable) as error:
         result.reason = f"Unknown: the cluster could not be read. {error}"
     except SnapshotRefused as refused:
@@ -102,7 +72,6 @@ def rehearse(
         result.reason = str(too_long)
     except SandboxLost:
         result.reason = SANDBOX_WAS_LOST
-    return result
 
 
 def _read_first_cluster(request: RunRequest, previewed: Sequence[PreviewedStep]) -> ClusterSnapshot:
@@ -122,9 +91,7 @@ def _prepare(
 ) -> None:
     """Fill the sandbox, and deny in it what IAM's simulation denies."""
     image, tag = (result.artifact.get(name, "") for name in ("image", "tag"))
-    images = [f"{image}:{tag}"] if image else []
-    for name in sandbox.fill(snapshot.build_document(BEHAVIORS[result.behavior], images)):
-        result.notes.append(f"The service {name} did not become steady in the sandbox.")
+    fill_sandbox(sandbox, snapshot, result, images=[f"{image}:{tag}"] if image else [])
     for permission in preview.permissions:
         prefix, _, operation = permission.action.partition(":")
         if permission.allowed != "denied":
@@ -137,7 +104,25 @@ def _prepare(
     result.notes += preview.unchecked_reasons
 
 
-def _run(run: RehearsalRun, result: RehearsalResult) -> None:
+def fill_sandbox(
+    sandbox: RehearsalSandbox, snapshot: ClusterSnapshot, result: RehearsalResult, *, images: Sequence[str]
+) -> None:
+    """Fill the sandbox; these images get the behavior of the result. Raises `SnapshotRefused`."""
+    for name in sandbox.fill(snapshot.build_document(BEHAVIORS[result.behavior], images)):
+        result.notes.append(f"The service {name} did not become steady in the sandbox.")
+
+
+class Rehearsal(Protocol):
+    """Rehearsal of a run or a rollback in a filled sandbox."""
+
+    clock: RehearsalClock
+
+    def list_steps(self) -> Iterator[RehearsedStep]:
+        """Yield each step after it was rehearsed. Raises `SandboxLost`, `RehearsalTooLong`."""
+
+
+def record_run(run: Rehearsal, result: RehearsalResult) -> None:
+    """Rehearse all steps, and give the result their end."""
     try:
         for step in run.list_steps():
             result.steps.append(step)

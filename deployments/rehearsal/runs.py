@@ -1,9 +1,7 @@
 """Run of a rehearsal: the steps of a pipeline, in order, up to the first failure."""
 
 import json
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,66 +15,25 @@ from deployments.models import Execution, StageExecution, StepExecution
 from deployments.preview.conditions import StageForecast
 from deployments.preview.dry_run import KnownOnlyInRun, resolve_actions
 from deployments.preview.step_context import PreviewedStageData
+from deployments.rehearsal.clocks import RehearsalClock
 from deployments.rehearsal.cluster_reads import ClusterSnapshot
+from deployments.rehearsal.results import RehearsedStep
 from deployments.rehearsal.sandbox_access import RehearsalSandbox, open_sandbox_caller
 from deployments.rehearsal.step_context import (
     OUTSIDE_AWS,
     ManifestReads,
     NotRehearsed,
     RehearsalCaller,
-    RehearsalClock,
     RehearsalStepContext,
     RehearsedStepData,
 )
-from guards.limits import REHEARSAL_SECONDS
 from pipelines.models import Pipeline
 from steps.actions.base import Action, ActionFailed
 
-CHECK_SECONDS = 5.0
-LONGEST_PAUSE_SECONDS = 60.0
-MOST_REHEARSED_TIME = timedelta(hours=6)
 OTHER_PLACE = "It deploys to another cluster, region or connector than the first stage."
 APPROVAL_ASSUMED = "Nobody is asked: a rehearsal assumes the approval."
 # Steps whose outcome the sandbox knows. It has no metrics, and makes up stacks by their names.
-_REHEARSED_PREFIX, _REHEARSED_TYPES = "Ecs", ("Wait", "HarnessApproval")
-
-
-class RehearsalTooLong(Exception):
-    """Error raised above the limit of a rehearsal; the text names the limit."""
-
-
-@dataclass
-class RehearsedStep:
-    """Result of one step: SUCCEEDED, FAILED, NOT_REHEARSED, SKIPPED or NOT_REACHED, with `reason`."""
-
-    step_data: RehearsedStepData
-    status: str = "NOT_REACHED"
-    reason: str = ""
-    code: str = ""
-    seconds: int = 0
-    """Rehearsed seconds."""
-    writes: list[str] = field(default_factory=list)
-
-    @property
-    def log(self) -> list[dict[str, Any]]:
-        """Return the log lines with their rehearsed seconds."""
-        lines = zip(self.step_data.times, self.step_data.lines, strict=True)
-        return [{"at": at, "level": level, "text": text} for at, (level, text) in lines]
-
-    def to_json(self) -> dict[str, Any]:
-        step = self.step_data.step
-        return {
-            "identifier": step.identifier,
-            "name": step.name,
-            "type": step.type,
-            "stage": step.stage.identifier,
-            "status": self.status,
-            "reason": self.reason,
-            "code": self.code,
-            "seconds": self.seconds,
-            "writes": self.writes,
-            "log": self.log,
-        }
+REHEARSED_PREFIX, _REHEARSED_TYPES = "Ecs", ("Wait", "HarnessApproval")
 
 
 class RehearsalRun:
@@ -91,9 +48,7 @@ class RehearsalRun:
         deadline: float,
     ) -> None:
         self._request, self._sandbox, self._snapshot = request, sandbox, snapshot
-        self._deadline = deadline
-        now = sandbox.advance(0)
-        self.clock = RehearsalClock(now, now)
+        self.clock = RehearsalClock(sandbox, deadline)
         self._outputs: dict[str, Any] = {}
         self._actions_begun = 0
         self._is_over = False
@@ -143,7 +98,7 @@ class RehearsalRun:
 
     def _find_obstacle(self, step: StepExecution) -> str:
         """Return the reason why a step cannot be rehearsed, or an empty text."""
-        if not step.type.startswith(_REHEARSED_PREFIX) and step.type not in _REHEARSED_TYPES:
+        if not step.type.startswith(REHEARSED_PREFIX) and step.type not in _REHEARSED_TYPES:
             return OUTSIDE_AWS if step.type != "Verify" else "The sandbox has no metrics and alarms."
         return "" if self._is_at_home(step.stage) else OTHER_PLACE
 
@@ -173,7 +128,7 @@ class RehearsalRun:
             self._fail(step, stage_data, build_refusal(stage_data.stage, error).failure)
         except (NotRehearsed, KnownOnlyInRun) as reason:
             step.status, step.reason = "NOT_REHEARSED", stage_data.mask.mask_text(str(reason))
-        step.seconds = int((self.clock.now - began_at).total_seconds())
+        step.seconds = self.clock.get_seconds_since(began_at)
         calls = caller.calls[first_call:]
         step.writes = [f"{call.service}:{call.operation}" for call in calls if call.is_write]
 
@@ -204,17 +159,4 @@ class RehearsalRun:
                 cause = result if isinstance(result, ActionFailed) else None
                 raise build_timeout_failure(step_data.step, cause)
             else:
-                self._pass_time(context)
-
-    def _pass_time(self, context: RehearsalStepContext) -> None:
-        if time.monotonic() > self._deadline:
-            raise RehearsalTooLong(f"Unknown: it took longer than the {REHEARSAL_SECONDS} of a rehearsal.")
-        if self.clock.now - self.clock.started_at > MOST_REHEARSED_TIME:
-            hours = MOST_REHEARSED_TIME.total_seconds() / 3600
-            raise RehearsalTooLong(f"Unknown: a rehearsal ends after {hours:g} rehearsed hours.")
-        pause = CHECK_SECONDS
-        if context.wakes_at is not None:
-            remaining = (context.wakes_at - self.clock.now).total_seconds()
-            pause = min(max(remaining, CHECK_SECONDS), LONGEST_PAUSE_SECONDS)
-            context.wakes_at = None
-        self.clock.now = self._sandbox.advance(pause)
+                context.pass_time()

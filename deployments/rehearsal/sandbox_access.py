@@ -42,7 +42,7 @@ class SnapshotRefused(Exception):
 
 
 def is_sandbox_installed() -> bool:
-    """Return whether this installation has the sandbox with its packages; production images do not."""
+    """Return whether this installation has the sandbox with its packages, as the image and `make run` do."""
     return all(find_spec(name) is not None for name in ("sandbox", "moto", "flask"))
 
 

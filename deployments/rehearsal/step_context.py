@@ -1,6 +1,7 @@
 """Step context of a rehearsal: real calls to a private sandbox, everything else in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,7 @@ from deployments.engine.steps.inputs import build_expression_values, resolve_val
 from deployments.models import StepExecution
 from deployments.preview.delegate_reads import open_in_process
 from deployments.preview.step_context import PreviewedStageData, PreviewedStepData, PreviewStepContext
+from deployments.rehearsal.clocks import RehearsalClock
 from deployments.rehearsal.sandbox_access import SandboxCaller
 from steps.actions.non_aws_calls import FETCH_FILES, FIND_DIGEST, LIST_TAGS, NonAwsCalls
 
@@ -63,19 +65,6 @@ class RefusedWork:
 
 
 OUTSIDE_AWS = "It does something outside AWS, which a rehearsal does not do."
-
-
-@dataclass
-class RehearsalClock:
-    """Time of a rehearsal, which the run moves."""
-
-    started_at: datetime
-    now: datetime
-
-    @property
-    def seconds(self) -> int:
-        """Return the rehearsed seconds so far."""
-        return int((self.now - self.started_at).total_seconds())
 
 
 @dataclass
@@ -137,3 +126,30 @@ class RehearsalStepContext(PreviewStepContext):
 
     def request_write(self) -> None:
         self.is_write_requested = True
+
+    def pass_time(self) -> None:
+        """Skip to the next check. Raises `RehearsalTooLong`, `SandboxLost`."""
+        wakes_at, self.wakes_at = self.wakes_at, None
+        self._clock.pass_time(wakes_at)
+
+
+class UndoContext(RehearsalStepContext):
+    """Step context of one undo in the rehearsal of a rollback."""
+
+    _prefix = ""
+
+    @contextmanager
+    def use_undo_data(self) -> Iterator[None]:
+        """Keep the rollback data of the block apart from that of the step, as the engine does."""
+        self._prefix = "undo rehearsed/"
+        try:
+            yield
+        finally:
+            self._prefix = ""
+
+    def save_for_rollback(self, name: str, value: Any) -> Any:
+        return super().save_for_rollback(f"{self._prefix}{name}", value)
+
+    def load_for_rollback(self, name: str) -> Any:
+        value = super().load_for_rollback(f"{self._prefix}{name}")
+        return super().load_for_rollback(name) if value is None else value

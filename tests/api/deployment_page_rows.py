@@ -114,6 +114,18 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "roll-back-execution": Row(
         (Ask("post", Needs("core_pipeline_execute", 302), is_form=True),), use_key_of("execution")
     ),
+    "rehearse-rollback": Row(
+        (
+            get(Needs("core_pipeline_execute")),
+            Ask(
+                "post",
+                Needs("core_pipeline_execute"),
+                body=lambda world: {"behavior": "healthy"},
+                is_form=True,
+            ),
+        ),
+        use_key_of("execution"),
+    ),
     "retry-execution": Row(
         (
             get(Needs("core_pipeline_execute")),

@@ -244,6 +244,10 @@ DEPLOYMENTS: dict[str, Row] = {
     "api-execution": allow_get(Needs("core_pipeline_view"), use_key_of("execution")),
     "api-abort": Row((Ask("post", Needs("core_pipeline_abort", 202)),), use_key_of("execution")),
     "api-rollback": Row((Ask("post", Needs("core_pipeline_execute", 202)),), use_key_of("execution")),
+    # It still runs.
+    "api-rollback-rehearsal": Row(
+        (Ask("post", Needs("core_pipeline_execute", 409)),), use_key_of("execution")
+    ),
     "api-execution-delays": allow_get(Needs("core_pipeline_view"), use_key_of("execution")),
     "api-attempts": Row(
         (get(Needs("core_pipeline_view")), Ask("post", Needs("core_pipeline_execute", 409))),
