@@ -216,6 +216,22 @@ def test_an_override_for_a_container_that_is_not_there_is_refused(aws: Aws) -> N
     assert "ghost" in message
 
 
+@pytest.mark.source("ECS API, RunTask: overrides, EphemeralStorage")
+def test_an_override_of_the_ephemeral_storage_has_21_to_200_gib(aws: Aws) -> None:
+    run = {"cluster": CLUSTER, "taskDefinition": aws.register(), "launchType": "FARGATE"}
+    run |= {"networkConfiguration": aws.network()}
+    (task,) = aws.ecs.run_task(**run, overrides={"ephemeralStorage": {"sizeInGiB": 50}})["tasks"]
+    (described,) = aws.ecs.describe_tasks(cluster=CLUSTER, tasks=[task["taskArn"]])["tasks"]
+    assert described["ephemeralStorage"] == described["overrides"]["ephemeralStorage"] == {"sizeInGiB": 50}
+    (plain,) = aws.ecs.run_task(**run)["tasks"]
+    assert plain["ephemeralStorage"] == {"sizeInGiB": 20}
+    code, message = get_refusal(
+        lambda: aws.ecs.run_task(**run, overrides={"ephemeralStorage": {"sizeInGiB": 20}})
+    )
+    assert code == "InvalidParameterException"
+    assert "21" in message
+
+
 @pytest.mark.source("AWS JSON and query protocols, errors")
 @pytest.mark.needs_sandbox("what it does not know")
 @pytest.mark.parametrize(

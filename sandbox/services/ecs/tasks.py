@@ -78,6 +78,9 @@ def _create_task(
     task.overrides = overrides
     task.cpu = overrides.get("cpu") or task.cpu
     task.memory = overrides.get("memory") or task.memory
+    if task.ephemeral_storage is not None:
+        # Only tasks on Fargate have it.
+        task.ephemeral_storage = overrides.get("ephemeralStorage") or task.ephemeral_storage
     task.enable_execute_command = bool(params.get("enableExecuteCommand"))
     task.tags = copy.deepcopy(params.get("tags") or [])
     if params.get("propagateTags") == "TASK_DEFINITION":

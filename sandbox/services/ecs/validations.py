@@ -155,11 +155,18 @@ def _check_fargate(params: Mapping[str, Any], containers: Sequence[Mapping[str, 
             f"Tasks using the Fargate launch type do not support pidMode '{params['pidMode']}'."
             " The supported value for pidMode is 'task'."
         )
-    storage = (params.get("ephemeralStorage") or {}).get("sizeInGiB")
-    if storage is not None and not 21 <= storage <= 200:
-        raise EcsClientException("Ephemeral storage must be between 21 GiB and 200 GiB.")
+    if not _is_storage_allowed(params):
+        raise EcsClientException(_STORAGE_REFUSAL)
     for container in containers:
         _check_fargate_container(params, container)
+
+
+_STORAGE_REFUSAL = "Ephemeral storage must be between 21 GiB and 200 GiB."
+
+
+def _is_storage_allowed(params: Mapping[str, Any]) -> bool:
+    size = (params.get("ephemeralStorage") or {}).get("sizeInGiB")
+    return size is None or 21 <= size <= 200
 
 
 def _check_fargate_container(params: Mapping[str, Any], container: Mapping[str, Any]) -> None:
@@ -231,3 +238,5 @@ def check_overrides(overrides: Mapping[str, Any], definition: SandboxTaskDefinit
                 f"Override for container named {override.get('name')} is not a container in the"
                 " TaskDefinition."
             )
+    if not _is_storage_allowed(overrides):
+        raise InvalidEcsParameter(_STORAGE_REFUSAL)
