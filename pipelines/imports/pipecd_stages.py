@@ -25,7 +25,8 @@ _SYNC, _PRIMARY = "ECS_SYNC", "ECS_PRIMARY_ROLLOUT"
 _CANARY, _CLEAN, _ROUTING = "ECS_CANARY_ROLLOUT", "ECS_CANARY_CLEAN", "ECS_TRAFFIC_ROUTING"
 _WAIT, _APPROVAL = "WAIT", "WAIT_APPROVAL"
 _ADVICE: Final[Mapping[str, str]] = {
-    "ANALYSIS": "add a Verify step here, with the alarms or metrics of CloudWatch to watch",
+    # PipeCD queries Prometheus, Datadog, Stackdriver and URLs, none of which has the metrics of CloudWatch.
+    "ANALYSIS": "its queries have no equal; add a Verify step here, with alarms or metrics of CloudWatch",
     "SCRIPT_RUN": "add a Shell Script step here with the commands",
     "CUSTOM_SYNC": "add a Shell Script step here with the commands",
 }

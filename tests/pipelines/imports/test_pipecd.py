@@ -134,7 +134,7 @@ def test_a_stage_without_an_equal_is_listed_with_its_line() -> None:
     assert types(proposal) == ["EcsChangeController", "EcsRollingDeploy"]
     text = "\n".join(messages(proposal))
     line = len(PIPECD_CONFIG.splitlines()) + 4
-    assert f"app.pipecd.yaml, line {line}: ANALYSIS: add a Verify step" in text
+    assert f"app.pipecd.yaml, line {line}: ANALYSIS: its queries have no equal; add a Verify step" in text
     assert f"line {line + 1}: SCRIPT_RUN: add a Shell Script step" in text
     assert f"line {line + 2}: K8S_SYNC: has no equal" in text
 
