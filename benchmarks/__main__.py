@@ -12,7 +12,21 @@ django.setup()
 
 from django.core.management import call_command
 
-from benchmarks import agents, clients, crowd, delegate, in_flight, lines, logs, pages, policy, routing, scale
+from benchmarks import (
+    agents,
+    clients,
+    crowd,
+    delegate,
+    in_flight,
+    lines,
+    logs,
+    pages,
+    policy,
+    routing,
+    scale,
+    start,
+)
+from benchmarks.goals import Figure, format_goals
 
 MEASUREMENTS = {
     "agents": agents,
@@ -26,19 +40,27 @@ MEASUREMENTS = {
     "pages": pages,
     "routing": routing,
     "scale": scale,
+    "start": start,
 }
 
 
 def main() -> None:
-    """Print the reports of all measurements, or of those that the command line names."""
+    """Print the reports of all measurements, or of those that the command line names, then the goals."""
     names = sys.argv[1:] or list(MEASUREMENTS)
     if unknown := [name for name in names if name not in MEASUREMENTS]:
         sys.exit(f"No measurement {', '.join(unknown)}; there are {', '.join(MEASUREMENTS)}.")
     call_command("migrate", verbosity=0)
+    figures: list[Figure] = []
     for measurement in (MEASUREMENTS[name] for name in names):
         print(f"\n{(measurement.__doc__ or '').strip()}", flush=True)
-        for text in measurement.report():
-            print(text, flush=True)
+        for line in measurement.report():
+            if isinstance(line, Figure):
+                figures.append(line)
+            else:
+                print(line, flush=True)
+    print()
+    for text in format_goals(figures, is_whole=not sys.argv[1:]):
+        print(text)
 
 
 if __name__ == "__main__":

@@ -54,11 +54,11 @@ def start_crew() -> Iterator[Crew]:
     with tempfile.TemporaryDirectory(prefix="slipway-bench-") as name:
         folder = Path(name)
         socket = folder / "v.sock"
-        server = [find_server(), "--save", "", "--dir", folder, "--loglevel", "warning"]
-        with running([*server, "--port", "0", "--unixsocket", socket], os.environ):
+        server = [str(find_server()), "--save", "", "--dir", name, "--loglevel", "warning"]
+        with running([*server, "--port", "0", "--unixsocket", str(socket)], os.environ):
             with redis.Redis(unix_socket_path=str(socket)) as client:
                 wait_until(lambda: _is_reachable(client), "Valkey's answer")
-            app.conf.broker_url = f"redis+socket://{socket}?virtual_host=0"
+            app.conf["broker_url"] = f"redis+socket://{socket}?virtual_host=0"
             sandbox = start_sandbox(paused=True)
             settings.SANDBOX_URL = sandbox.url
             seed_demo(SandboxFacts.from_wire(sandbox.seed()))

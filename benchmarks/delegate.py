@@ -13,23 +13,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.request import urlopen
 
+from benchmarks.goals import Figure, parse_lines
 from tests.ports import free_port
 
 TASKS, HELD_SECONDS = 500, 6.0
 IDLE_SECONDS = 20.0
 
 
-def report() -> Iterator[str]:
+def report() -> Iterator[str | Figure]:
     """Measure the idle program, then the executors under load."""
-    yield _measure_idle()
+    yield from _measure_idle()
     with _slow_aws() as url:
         busy = subprocess.run(
-            [sys.executable, "-m", "benchmarks.delegate", url], capture_output=True, text=True, check=True
+            [sys.executable, "-m", "benchmarks.delegate", url], stdout=subprocess.PIPE, text=True, check=True
         )
-    yield busy.stdout.strip()
+    yield from parse_lines(busy.stdout.splitlines())
 
 
-def _measure_idle() -> str:
+def _measure_idle() -> Iterator[str | Figure]:
     port = free_port()
     with tempfile.TemporaryDirectory() as home:
         environment = {
@@ -57,7 +58,8 @@ def _measure_idle() -> str:
             program.wait()
     spent = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
     mebibytes = memory / 1024 / 1024
-    return f"idle: {mebibytes:.0f} MiB, {spent:.2f} s of processor in {IDLE_SECONDS:.0f} s with its start"
+    yield Figure("P14 idle", mebibytes)
+    yield f"idle: {mebibytes:.0f} MiB, {spent:.2f} s of processor in {IDLE_SECONDS:.0f} s with its start"
 
 
 class _Slow(BaseHTTPRequestHandler):
@@ -110,7 +112,7 @@ def _measure_busy(url: str) -> None:
             key = {"kind": "access_key", "access_key_id": "AKIAEXAMPLE", "secret_access_key": "x"}
             call = {"service": "ecs", "operation": "DescribeServices", "params": {"services": ["web"]}}
             params = {**call, "region": "us-east-1", "endpoint_url": url, "credentials": key}
-            task = work.take(Task(str(number), "aws", 1, params, time.monotonic()))
+            task = work.add(Task(str(number), "aws", 1, params, time.monotonic()))
             return execute(task, Surroundings(spool.open(task.task.id, 1))).status
 
         began = time.monotonic()
@@ -126,6 +128,7 @@ def _measure_busy(url: str) -> None:
         f"{TASKS} calls at once: {good} answered in {time.monotonic() - began:.1f} s (each held for "
         f"{HELD_SECONDS:.0f} s), {peak:.0f} MiB at most, {most} open files, {spent:.1f} s of processor"
     )
+    print(Figure("P14 waits", peak).to_line())
 
 
 if __name__ == "__main__":

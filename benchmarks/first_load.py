@@ -56,7 +56,7 @@ def start_site() -> Iterator[str]:
     subprocess.run(collect, env=environment, check=True)
     server = [sys.executable, "-m", "uvicorn", "config.asgi:application", "--port", str(port)]
     options = ["--ws", "websockets-sansio", "--lifespan", "off", "--log-level", "error"]
-    broker = [find_server(), "--save", "", "--dir", settings.HOME, "--bind", "127.0.0.1"]
+    broker = [str(find_server()), "--save", "", "--dir", str(settings.HOME), "--bind", "127.0.0.1"]
     with (
         running([*broker, "--port", str(valkey), "--loglevel", "warning"], environment),
         running([*server, *options], environment),
@@ -91,7 +91,9 @@ def report(reader: Client, pages: Mapping[str, str]) -> Iterator[str]:
 
 def _load_page(browser: Browser, url: str, path: str, cookies: list[dict[str, str]]) -> tuple[Load, Load]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.add_cookies([{**cookie, "url": url} for cookie in cookies])
+    context.add_cookies(
+        [{"name": cookie["name"], "value": cookie["value"], "url": url} for cookie in cookies]
+    )
     page = context.new_page()
     first, again = _measure_load(page, url + path), _measure_load(page, url + path)
     context.close()

@@ -89,7 +89,7 @@ def _create_pipeline(world: World, scope: Scope, number: int) -> Pipeline:
 def _create_ended_execution(world: World) -> Execution:
     """Return the ended execution of the world, with AWS calls and a long log."""
     execution = world.execution
-    step = StepExecution.objects.filter(stage__execution=execution).order_by("position").first()
+    step = StepExecution.objects.filter(stage__execution=execution).earliest("position")
     actions = list(ActionRun.objects.filter(step=step))
     AwsCall.objects.bulk_create(
         _build_call(execution, action, number) for action in actions for number in range(30)

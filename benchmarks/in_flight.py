@@ -17,7 +17,8 @@ from django.utils import timezone
 from benchmarks import bare
 from benchmarks.callers import count_by_caller
 from benchmarks.crew import Crew, start_crew
-from delegates.access.aws_access import open_aws_access
+from benchmarks.goals import Figure
+from delegates.access.aws_access import DelegateAwsAccess, open_aws_access
 from deployments.engine.service_waits import EARLY, EARLY_WAIT
 from deployments.models import Execution
 from ops.demo.seed import ACCESS_KEY_ID
@@ -46,7 +47,7 @@ ONE_IN = 5
 FOLLOW_SECONDS = 12.0
 
 
-def report() -> Iterator[str]:
+def report() -> Iterator[str | Figure]:
     """Measure one rollout, staggered ones, many at once, and very many that wait."""
     with start_crew() as crew:
         with crew.worker(RAISED_QUOTA) as worker:
@@ -84,12 +85,15 @@ def _format_row(label: str, measured: str, comparison: str) -> str:
 
 def _format_spread(seconds: Sequence[float]) -> str:
     """Return the median and the 95th percentile as text."""
+    return f"p50 {statistics.median(seconds):5.2f} s  p95 {_get_p95(seconds):5.2f} s"
+
+
+def _get_p95(seconds: Sequence[float]) -> float:
     ordered = sorted(seconds)
-    p95 = ordered[min(int(len(ordered) * 0.95), len(ordered) - 1)]
-    return f"p50 {statistics.median(ordered):5.2f} s  p95 {p95:5.2f} s"
+    return ordered[min(int(len(ordered) * 0.95), len(ordered) - 1)]
 
 
-def _measure_one(crew: Crew, fleet: Fleet) -> Iterator[str]:
+def _measure_one(crew: Crew, fleet: Fleet) -> Iterator[str | Figure]:
     mark, click = crew.mark(), time.time()
     _wait_for_end(Fleet(fleet.deployer, fleet.pipelines[:1]).start(["alone"]))
     time.sleep(FOLLOW_SECONDS)
@@ -103,9 +107,10 @@ def _measure_one(crew: Crew, fleet: Fleet) -> Iterator[str]:
         "click to UpdateService (goal 1.5)", f"{_get_call_time(update) - click:.2f} s", f"{by_hand:.2f} s"
     )
     yield "    " + ", ".join(f"{times} {name}" for name, times in calls.items())
+    yield Figure("P9 alone", calls.total(), NAIVE)
 
 
-def _measure_staggered(crew: Crew, fleet: Fleet) -> Iterator[str]:
+def _measure_staggered(crew: Crew, fleet: Fleet) -> Iterator[str | Figure]:
     """Measure starts spread over a poll interval, so that the ends spread over it too."""
     mark, names = crew.mark(), [pipeline.identifier for pipeline in fleet.pipelines]
     clicks, executions = [], []
@@ -138,6 +143,10 @@ def _measure_staggered(crew: Crew, fleet: Fleet) -> Iterator[str]:
     )
     yield _format_row("calls to AWS for each (goal 8)", f"{len(journal) / len(names):.1f}", NAIVE)
     yield _format_row("the same by caller, all of them", count_by_caller(journal), "")
+    yield Figure("P9 many", len(journal) / len(names), NAIVE)
+    yield Figure("P10 p50", statistics.median(report_delays), _format_spread(comparison))
+    yield Figure("P10 p95", _get_p95(report_delays), _format_spread(comparison))
+    yield Figure("P11 click", _get_p95(delays), _format_spread(by_hand))
 
 
 def _list_completed(crew: Crew, names: Sequence[str]) -> dict[str, tuple[str, datetime]]:
@@ -200,7 +209,7 @@ def _wait_for_usual_schedule() -> None:
     time.sleep(max((newest + EARLY + EARLY_WAIT - timezone.now()).total_seconds(), 0))
 
 
-def _measure_waiting(crew: Crew, pid: int) -> Iterator[str]:
+def _measure_waiting(crew: Crew, pid: int) -> Iterator[str | Figure]:
     """Measure waiting executions of one account and region: its quota sets their poll interval."""
     crew.speed(0)
     (execution,) = make_fleet(1, "parked").start(["1.27"])
@@ -208,7 +217,9 @@ def _measure_waiting(crew: Crew, pid: int) -> Iterator[str]:
     wait_until(lambda: asleep.exists(), "the first one's wait", LONGEST)
     execution.refresh_from_db()
     stage = execution.stages.get()
-    park_copies(execution, PARKED - 1, open_aws_access(stage.connector, stage.region))
+    access = open_aws_access(stage.connector, stage.region)
+    assert not isinstance(access, DelegateAwsAccess)
+    park_copies(execution, PARKED - 1, access)
     mark = crew.mark()
     used = watch(pid, WATCHED_SECONDS)
     calls = described(crew.sandbox.journal(mark))
@@ -225,6 +236,8 @@ def _measure_waiting(crew: Crew, pid: int) -> Iterator[str]:
     )
     yield _format_row("calls a second (a quarter of the quota is 5)", f"{per_second:.1f}", "")
     yield _format_row(f"looked at within {WATCHED_SECONDS:g} s", f"{looked_at}", "")
+    yield Figure("P13 memory", max(sample.mib for sample in used))
+    yield Figure("P13 cores", sum(sample.cores for sample in used))
 
 
 def _get_resident_mib(pid: int) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
+from benchmarks.goals import Figure
 from tests.fixtures.chromium import SWITCHES, find_chromium
 
 AFTER_PAINT = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
@@ -53,7 +54,7 @@ SEARCH = """() => {
 }"""
 
 
-def report(url: str, session: str, execution: str, blocks: list[Any]) -> Iterator[str]:
+def report(url: str, session: str, execution: str, blocks: list[Any]) -> Iterator[str | Figure]:
     """Open the page of an execution and pass it `blocks` as in the server's answers."""
     program = find_chromium()
     if program is None:
@@ -70,7 +71,7 @@ def report(url: str, session: str, execution: str, blocks: list[Any]) -> Iterato
         browser.close()
 
 
-def _measure_page(page: Page, blocks: list[Any]) -> Iterator[str]:
+def _measure_page(page: Page, blocks: list[Any]) -> Iterator[str | Figure]:
     texts = [text for block in blocks for text in block["texts"]]
     pane_ms = page.evaluate(SHOWN, blocks)
     jumps = page.evaluate(JUMPS)
@@ -82,3 +83,6 @@ def _measure_page(page: Page, blocks: list[Any]) -> Iterator[str]:
     yield f"    a node for each line: {naive:,.0f} ms; the pane: {pane_ms:,.0f} ms with {nodes:,} nodes"
     yield f"    a jump, painted: median {statistics.median(jumps):.0f} ms, longest {max(jumps):.0f} ms"
     yield f"    a search through all of them: {search_ms:.0f} ms"
+    yield Figure("P7 paint", pane_ms, f"a node for each line {naive:,.0f}")
+    yield Figure("P7 nodes", nodes)
+    yield Figure("P7 search", search_ms)

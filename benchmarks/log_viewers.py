@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from websockets.asyncio.client import connect
+from websockets.typing import Origin
 
 
 class Watch:
@@ -25,8 +26,8 @@ class Watch:
         """Watch one execution until this process ends."""
         headers = {"Cookie": cookie}
         async with connect(
-            address, origin=origin, additional_headers=headers, compression=None, max_queue=2
-        ) as socket:  # type: ignore[arg-type]
+            address, origin=Origin(origin), additional_headers=headers, compression=None, max_queue=2
+        ) as socket:
             self.open += 1
             async for text in socket:
                 self.note(text, time.time() * 1000)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import django
 
@@ -116,7 +117,7 @@ def _as_rows(lines: int, batch: int) -> int:
         for start in range(0, lines, batch):
             with transaction.atomic():
                 for number in range(start, start + batch):
-                    values = [
+                    values: list[Any] = [
                         f"{lines}/{batch}",
                         number,
                         datetime.now(UTC),

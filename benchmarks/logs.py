@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import log_pane
+from benchmarks.goals import Figure
 from benchmarks.installation import ROOT, Installation, start_installation
 from benchmarks.log_source import generate_lines
 from deployments.log.lines import BlockEntry, encode_blocks
@@ -53,7 +54,7 @@ def _start_helper(module: str, environment: Mapping[str, str]) -> Iterator[Helpe
         helper.process.wait()
 
 
-def report() -> Iterator[str]:
+def report() -> Iterator[str | Figure]:
     """Measure storing alone, then a paced stream with all viewers, then the pane in a browser."""
     with start_installation() as at:
         variables = {
@@ -91,7 +92,9 @@ def _format_row(label: str, stats: Mapping[str, Any], base: Mapping[str, Any]) -
     return f"  {label:<34} {wall:8,.0f} {per_cpu:12,.0f} x {times:4.1f} {line_bytes:9.1f}"
 
 
-def _measure_viewers(at: Installation, writer: Helper, variables: Mapping[str, str]) -> Iterator[str]:
+def _measure_viewers(
+    at: Installation, writer: Helper, variables: Mapping[str, str]
+) -> Iterator[str | Figure]:
     reply = writer.send_order(do="begin", executions=EXECUTIONS)
     server = _listening_on(int(variables["PORT"]))
     with _start_helper("benchmarks.log_viewers", {}) as viewers:
@@ -115,9 +118,14 @@ def _measure_viewers(at: Installation, writer: Helper, variables: Mapping[str, s
     yield f"    from line to socket: {delays}"
     yield f"    CPU of a core: writer {storage['cpu'] / took:.0%}, web server {served / took:.0%}"
     yield f"    largest message: {received['largest']:,} bytes"
+    yield Figure("P5 lines", lines / took, f"{RATE:,} sent")
+    yield Figure("P5 cores", (storage["cpu"] + served) / took)
+    yield Figure("P6 p50", received["p50"])
+    yield Figure("P6 p99", received["p99"])
+    yield Figure("P15 bytes", storage["bytes"] / lines)
 
 
-def _measure_pane(at: Installation, writer: Helper) -> Iterator[str]:
+def _measure_pane(at: Installation, writer: Helper) -> Iterator[str | Figure]:
     reply = writer.send_order(do="begin", executions=1)
     entries = [
         BlockEntry(1_800_000_000_000_000 + number, ("run", "Run", "info", "container"), text)

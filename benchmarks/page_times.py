@@ -20,6 +20,7 @@ from django.urls import reverse
 
 from benchmarks import first_load
 from benchmarks.cases import Case, cases, signed_in
+from benchmarks.goals import Figure
 from benchmarks.history import Site, analyze, create_site, write
 from benchmarks.remains import create_other_rows
 from benchmarks.running import INSTANCES, create_inventory, lengthen_logs
@@ -114,6 +115,8 @@ def main() -> None:
     print(f"{'':<42}{'queries':>9}{'best':>7}{'p50':>7}{'p95 ms':>8}{'cpu':>7}{base}")
     for name, result in sorted(many.items(), key=lambda pair: -pair[1].p95):
         print(_format_row(name, result, few[name]))
+    if not ONLY:
+        print(Figure("P8 pages", max(result.p95 for result in many.values()), connection.vendor).to_line())
     pages = {"the list of executions": "/deployments/", "an execution, 5,000 lines": _path(site)}
     print("\nfirst load in a browser, median of five, nothing in its cache; again, everything in it")
     for line in first_load.report(signed_in(site.admin, Scope.objects.account()), pages):

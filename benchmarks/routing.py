@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from benchmarks.databases import measure_databases
+from benchmarks.goals import Figure
 
 
-def report() -> Iterator[str]:
+def report() -> Iterator[str | Figure]:
     """Measure each database in a separate process, and yield its output by line."""
     yield from measure_databases("benchmarks.routing_times")

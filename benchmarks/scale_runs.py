@@ -2,7 +2,7 @@
 
 import os
 
-os.environ.update(DJANGO_SETTINGS_MODULE="tests.settings", SLIPWAY_MODE="embedded")
+os.environ.update(DJANGO_SETTINGS_MODULE="tests.settings", SLIPWAY_MODE="embedded", LOG_LEVEL="ERROR")
 
 import django
 
@@ -257,7 +257,8 @@ def _wait_for_end(executions: Sequence[Execution]) -> list[tuple[datetime, datet
     wait_until(lambda: not still.exists(), "the end of the executions", LONGEST)
     if Execution.objects.filter(pk__in=keys).exclude(status="SUCCESS").exists():
         raise RuntimeError("an execution failed")
-    return list(Execution.objects.filter(pk__in=keys).values_list("created_at", "ended_at"))
+    ended = Execution.objects.filter(pk__in=keys).values_list("created_at", "ended_at")
+    return [(created_at, ended_at) for created_at, ended_at in ended if ended_at]
 
 
 def _upload_lines(site: Site, servers: Sequence[Server]) -> tuple[float, float, str]:

@@ -1,0 +1,161 @@
+"""Goals of performance, each beside the figure that a measurement found, and the cause of each known miss."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
+
+_FIGURE_PREFIX: Final = "@figure "
+NOT_MEASURED: Final = "not measured"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Goal of a metric: at most `limit`, or at least where `is_least`; `cause` of a miss that is known.
+
+    `proof` names the tests that hold a goal of which no measurement has a figure.
+    """
+
+    metric: str
+    limit: float = 0
+    unit: str = ""
+    is_least: bool = False
+    cause: str = ""
+    proof: str = ""
+
+    def is_met(self, value: float) -> bool:
+        """Return whether a figure meets the goal."""
+        return value >= self.limit if self.is_least else value <= self.limit
+
+    def is_worse(self, value: float, than: float) -> bool:
+        """Return whether one figure is worse than another."""
+        return value < than if self.is_least else value > than
+
+    def __str__(self) -> str:
+        return f"{'≥' if self.is_least else '≤'} {self.limit:,g} {self.unit}" if self.unit else ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Figure of a measurement for a goal, with what a prototype or another program reached beside it."""
+
+    goal: str
+    value: float
+    baseline: str = ""
+
+    def to_line(self) -> str:
+        """Return the figure as a line of a child process."""
+        return _FIGURE_PREFIX + json.dumps(asdict(self))
+
+
+def parse_lines(lines: Iterable[str]) -> Iterator[str | Figure]:
+    """Yield the lines of a child process, and the figures among them."""
+    for line in lines:
+        if line.startswith(_FIGURE_PREFIX):
+            yield Figure(**json.loads(line.removeprefix(_FIGURE_PREFIX)))
+        else:
+            yield line.rstrip("\n")
+
+
+GOALS: Final[Mapping[str, Goal]] = {
+    "P1 heartbeats": Goal(
+        "heartbeats for a second of one core, each written",
+        12_000,
+        "/s",
+        is_least=True,
+        cause="parsing each message and building each answer; bare ASGI in the same run is the bound",
+    ),
+    "P2 socket": Goal("memory of an idle socket of a delegate", 32, "KiB"),
+    "P3 socket": Goal("task offered to notice by socket, p99", 100, "ms"),
+    "P3 taken": Goal("task offered to task taken by socket, p99", 100, "ms"),
+    "P3 poll": Goal(
+        "task offered to task taken by long poll, p99",
+        100,
+        "ms",
+        cause="polls that begin in the same second each read the offers once",
+    ),
+    "P3 routed": Goal("task submitted, routed and noticed, p50", 100, "ms"),
+    "P5 lines": Goal("log lines stored while 100 sockets watch", 20_000, "/s", is_least=True),
+    "P5 cores": Goal("processor for these, writer and web server", 1, "core"),
+    "P6 p50": Goal("from a line to the socket, p50", 120, "ms"),
+    "P6 p99": Goal("from a line to the socket, p99", 300, "ms"),
+    "P7 paint": Goal("100,000 log lines, from data to painted rows", 150, "ms"),
+    "P7 nodes": Goal("elements of the pane then", 1_500, "nodes"),
+    "P7 search": Goal("search through these", 50, "ms"),
+    "P8 pages": Goal(
+        "slowest page of all, p95",
+        60,
+        "ms",
+        cause="on SQLite, sorting the executions of an organization that has half of all",
+    ),
+    "P9 alone": Goal("calls of a rolling deployment of 63 s alone", 24, "calls"),
+    "P9 many": Goal("calls of each of many begun 1.1 s apart", 8, "calls"),
+    "P10 p50": Goal(
+        "reported after ECS completed, p50",
+        2.5,
+        "s",
+        cause="polling every five seconds is 2.5 s late on average, and the pass comes on top",
+    ),
+    "P10 p95": Goal("the same, p95", 5.5, "s"),
+    "P11 click": Goal("click to UpdateService while many start, p95", 1.5, "s"),
+    "P12 sync": Goal(
+        "calls of a sync of 3 clusters, 200 services, 1,000 tasks", proof="tests/inventory/sync"
+    ),
+    "P13 memory": Goal("largest process with 2,000 waiting executions", 150, "MiB"),
+    "P13 cores": Goal("processor for these", 0.2, "core"),
+    "P14 waits": Goal("memory of an agent with 500 calls at once", 256, "MiB"),
+    "P14 idle": Goal("memory of an idle agent", 60, "MiB"),
+    "P15 bytes": Goal("stored bytes of a log line", 45, "bytes"),
+    "P16 start": Goal("start of a web process to its first answer", 3, "s"),
+    "P16 image": Goal("container image ≤ 250 MB", proof="docker image ls, where there is Docker"),
+    "R1 faults": Goal("faults without loss or double effect ≥ 500", proof="tests/survival, tests/faults"),
+    "R2 lost": Goal("loss of a delegate noticed ≤ 45 s", proof="tests/stories/delegates"),
+    "R3 worker": Goal(
+        "death of a worker, then on within 60 s", proof="tests/faults/test_killed_processes.py"
+    ),
+    "R4 broker": Goal("broker lost: no data lost, live within 5 s", proof="tests/faults/test_broker.py"),
+    "R6 upgrade": Goal("rolling upgrade without failures", proof="tests/faults/test_rolling_upgrade.py"),
+    "R7 API": Goal("generated requests: no 5xx, no mismatch", proof="tests/invalid_input, tests/fuzz"),
+    "R8 tenants": Goal("each route for each tenant", proof="tests/matrix, tests/api"),
+    "R10 secrets": Goal("no secret in what is stored or shown", proof="tests/secret_watch"),
+    "U1 axe": Goal("axe finds nothing on any page", proof="tests/browser/test_accessibility.py"),
+    "U2 clicks": Goal("first delegate in 6 clicks", proof="tests/browser/test_new_delegate.py"),
+}
+
+
+def format_goals(figures: Iterable[Figure], *, is_whole: bool) -> Iterator[str]:
+    """Yield the table of all goals, or of those with a figure, and below it each miss with its cause."""
+    values = _select_worst(figures)
+    if not values and not is_whole:
+        return
+    yield f"{'goal':<60}{'limit':>16}{'figure':>12}  {'':<8}baseline"
+    missed = []
+    for key, goal in GOALS.items():
+        label = f"{key.partition(' ')[0]:<4}{goal.metric}"
+        if key not in values:
+            if is_whole:
+                yield f"{label:<60}{goal!s:>16}{'':>12}  {goal.proof or NOT_MEASURED}"
+            continue
+        figure = values[key]
+        is_met = goal.is_met(figure.value)
+        verdict = "met" if is_met else "MISSED"
+        yield f"{label:<60}{goal!s:>16}{_format_value(figure.value):>12}  {verdict:<8}{figure.baseline}"
+        if not is_met:
+            missed.append(f"  {key}: {goal.cause or 'a cause is not known yet'}")
+    if missed:
+        yield "\nmissed, with the cause"
+        yield from missed
+
+
+def _select_worst(figures: Iterable[Figure]) -> dict[str, Figure]:
+    """Return the worst figure of each goal."""
+    worst: dict[str, Figure] = {}
+    for figure in figures:
+        other = worst.get(figure.goal)
+        if other is None or GOALS[figure.goal].is_worse(figure.value, other.value):
+            worst[figure.goal] = figure
+    return worst
+
+
+def _format_value(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
