@@ -12,7 +12,9 @@ from moto.ecs.models import EC2ContainerServiceBackend, ecs_backends
 from sandbox.clock import CLOCK
 from sandbox.images import get_task_behavior
 from sandbox.services.ecs import container_instances, network
-from sandbox.services.ecs.container_instances import SandboxContainerInstance
+from sandbox.services.ecs.container_instances import SandboxContainerInstance, TaskPlacement
+from sandbox.services.ecs.managed_instances import capacity_providers
+from sandbox.services.ecs.managed_instances.daemons import DaemonState
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask, SandboxTaskDefinition
 from sandbox.services.ecs.task_definitions import TaskDefinitionRegistry
 
@@ -75,6 +77,11 @@ class SandboxEcs(EC2ContainerServiceBackend):
         """Return the index, built on first use and after loading the state."""
         return TaskIndex(self.all_tasks())
 
+    @cached_property
+    def daemons(self) -> DaemonState:
+        """Return the daemons; the state of an older sandbox has none."""
+        return DaemonState(self.account_id, self.region_name)
+
     @property
     def _url_module(self) -> Any:
         # moto stores a back end's URLs in its module; ours returns moto's.
@@ -119,10 +126,13 @@ class SandboxEcs(EC2ContainerServiceBackend):
             cluster=service.cluster_name,
             network_configuration=deployment.network_configuration,
             group=f"service:{service.service_name}",
-            launch_type=deployment.launch_type,
-            platform_version=deployment.platform_version,
+            placement=TaskPlacement(
+                deployment.launch_type,
+                deployment.platform_version,
+                machine,
+                deployment.capacity_provider_strategy,
+            ),
             service_arn=service.service_arn,
-            machine=machine,
         )
         task.started_by = deployment.id
         task.enable_execute_command = service.enable_execute_command
@@ -143,12 +153,10 @@ class SandboxEcs(EC2ContainerServiceBackend):
         cluster: str,
         network_configuration: Mapping[str, Any] | None,
         group: str,
-        launch_type: str | None,
-        platform_version: str | None = None,
+        placement: TaskPlacement,
         service_arn: str | None = None,
-        machine: SandboxContainerInstance | None = None,
     ) -> SandboxTask:
-        """Create a task in PROVISIONING.
+        """Create a task in PROVISIONING; a capacity provider of managed instances decides its launch type.
 
         Raises `PlacementFailure` if no container instance has room for it.
         """
@@ -167,7 +175,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
             ],
             created_at=CLOCK.now(),
             group=group,
-            launch_type=launch_type,
+            launch_type=placement.launch_type,
             behavior=behavior.name,
             next_at=CLOCK.elapsed + behavior.provisioning,
             cpu=definition.document.get("cpu"),
@@ -175,12 +183,7 @@ class SandboxEcs(EC2ContainerServiceBackend):
             attributes=[{"name": "ecs.cpu-architecture", "value": "x86_64"}],
             service_arn=service_arn,
         )
-        if launch_type == "FARGATE":
-            task.platform_version = "1.4.0" if platform_version in (None, "LATEST") else platform_version
-            task.platform_family = "Linux"
-            task.ephemeral_storage = definition.document.get("ephemeralStorage") or {"sizeInGiB": 20}
-        if launch_type == "EC2" or machine is not None:
-            container_instances.place_task(self, task, definition, name, machine)
+        self._place_on_machine(task, definition, placement, name)
         self._place(task, network_configuration)
         if not task.attachments:
             # There is no network interface to wait for.
@@ -189,6 +192,20 @@ class SandboxEcs(EC2ContainerServiceBackend):
         self.tasks.setdefault(name, {})[arn] = task
         self.index.add(task)
         return task
+
+    def _place_on_machine(
+        self, task: SandboxTask, definition: SandboxTaskDefinition, placement: TaskPlacement, cluster: str
+    ) -> None:
+        strategy, version = placement.capacity_provider_strategy, placement.platform_version
+        provider = capacity_providers.choose_provider(self, cluster, strategy)
+        if provider is not None:
+            capacity_providers.place_task(self, task, definition, provider)
+        elif placement.launch_type == "FARGATE":
+            task.platform_version = "1.4.0" if version in (None, "LATEST") else version
+            task.platform_family = "Linux"
+            task.ephemeral_storage = definition.document.get("ephemeralStorage") or {"sizeInGiB": 20}
+        elif placement.launch_type == "EC2" or placement.machine is not None:
+            container_instances.place_task(self, task, definition, cluster, placement.machine)
 
     def _place(self, task: SandboxTask, network_configuration: Mapping[str, Any] | None) -> None:
         self.tasks_made += 1

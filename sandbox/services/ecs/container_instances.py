@@ -70,6 +70,8 @@ class SandboxContainerInstance:
     status: str = "ACTIVE"
     version: int = 1
     tags: Tags = field(default_factory=list)
+    # Of a managed instance.
+    capacity_provider_name: str | None = None
 
     @property
     def id(self) -> str:
@@ -104,6 +106,7 @@ class SandboxContainerInstance:
             "attributes": self.attributes,
             "registeredAt": self.registered_at,
             "attachments": [],
+            "capacityProviderName": self.capacity_provider_name,
             "tags": self.tags,
         }
 
@@ -125,6 +128,16 @@ class SandboxContainerInstance:
         return "RESOURCE:PORTS" if {*need.ports} & {*ports} else ""
 
 
+@dataclass(frozen=True)
+class TaskPlacement:
+    """Place of a new task: a launch type or a strategy of capacity providers; of a DAEMON task, a machine."""
+
+    launch_type: str | None
+    platform_version: str | None = None
+    machine: SandboxContainerInstance | None = None
+    capacity_provider_strategy: Sequence[Mapping[str, Any]] = ()
+
+
 def _build_resources(cpu: int, memory: int, ports: Sequence[int]) -> list[dict[str, Any]]:
     blank = {"doubleValue": 0.0, "longValue": 0, "integerValue": 0}
     return [
@@ -136,9 +149,14 @@ def _build_resources(cpu: int, memory: int, ports: Sequence[int]) -> list[dict[s
 
 
 def add_container_instances(
-    backend: "SandboxEcs", cluster: str, count: int = DEFAULT_COUNT, kind: str = DEFAULT_TYPE
+    backend: "SandboxEcs",
+    cluster: str,
+    count: int = DEFAULT_COUNT,
+    kind: str = DEFAULT_TYPE,
+    *,
+    capacity_provider: str | None = None,
 ) -> list[SandboxContainerInstance]:
-    """Add machines to a cluster, alternating between two zones."""
+    """Add machines to a cluster, alternating between two zones; managed ones with a capacity provider."""
     machines = backend.container_instances.setdefault(cluster, {})
     made = []
     for number in range(len(machines), len(machines) + count):
@@ -150,6 +168,7 @@ def add_container_instances(
             availability_zone=f"{backend.region_name}{'ab'[number % 2]}",
             private_ip=f"10.42.{192 + number // 250}.{4 + number % 250}",
             registered_at=CLOCK.now(),
+            capacity_provider_name=capacity_provider,
         )
         machines[machine.id] = machine
         made.append(machine)
@@ -183,8 +202,7 @@ def place_task(
 
     Raises `PlacementFailure`.
     """
-    registered = backend.container_instances.get(cluster, {}).values()
-    machines = [machine] if machine is not None else [m for m in registered if m.status == "ACTIVE"]
+    machines = [machine] if machine is not None else list_active_instances(backend, cluster)
     if not machines:
         raise PlacementFailure
     need = _get_task_resources(definition)
@@ -197,6 +215,12 @@ def place_task(
     chosen = min(fitting, key=lambda m: len(on[m.id]))
     _assign_instance(task, definition, chosen, used=chosen.room(on[chosen.id])[2])
     task.reserved = {"cpu": need.cpu, "memory": need.memory, "ports": _list_bound_ports(task)}
+
+
+def list_active_instances(backend: "SandboxEcs", cluster: str) -> list[SandboxContainerInstance]:
+    """Return the machines for new tasks of launch type EC2; those of capacity providers are for their own."""
+    machines = backend.container_instances.get(cluster, {}).values()
+    return [m for m in machines if m.status == "ACTIVE" and m.capacity_provider_name is None]
 
 
 def _get_task_resources(definition: SandboxTaskDefinition) -> TaskResources:

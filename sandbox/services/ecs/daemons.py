@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sandbox.services.ecs.container_instances import SandboxContainerInstance
+from sandbox.services.ecs.container_instances import SandboxContainerInstance, list_active_instances
 from sandbox.services.ecs.errors import InvalidEcsParameter
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask
 
@@ -66,8 +66,7 @@ def list_matching_instances(
     """Return the active instances that meet the constraints of the service and its task definition."""
     definition = backend.definitions.get(deployment.task_definition)
     constraints = [*service.placement_constraints, *(definition.document.get("placementConstraints") or [])]
-    machines = backend.container_instances.get(service.cluster_name, {}).values()
-    active = [machine for machine in machines if machine.status == "ACTIVE"]
+    active = list_active_instances(backend, service.cluster_name)
     matching = [machine for machine in active if all(_meets(machine, entry) for entry in constraints)]
     return sorted(matching, key=lambda machine: machine.container_instance_arn)
 

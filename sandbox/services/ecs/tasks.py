@@ -10,6 +10,7 @@ from sandbox.images import get_task_behavior
 from sandbox.journal import mark_unchanged
 from sandbox.services.ecs import container_instances, network, task_lifecycle, validations
 from sandbox.services.ecs.errors import InvalidEcsParameter
+from sandbox.services.ecs.managed_instances import capacity_providers
 from sandbox.services.ecs.records import SandboxService, SandboxTask
 from sandbox.services.ecs.services import get_client_token, get_cluster, save_client_token
 
@@ -34,7 +35,7 @@ def run_tasks(backend: "SandboxEcs", params: Mapping[str, Any]) -> tuple[list[Sa
     if params.get("launchType") and params.get("capacityProviderStrategy"):
         raise InvalidEcsParameter("Specify either Launch Type or Capacity Provider Strategy, but not both.")
     definition = backend.definitions.get_usable(params["taskDefinition"])
-    launch_type = params.get("launchType") or ("FARGATE" if params.get("capacityProviderStrategy") else "EC2")
+    launch_type = _choose_launch_type(backend, cluster.name, params)
     validations.check_launch_type(launch_type, definition)
     validations.check_network(params.get("networkConfiguration"), definition)
     network.validate_network(backend.account_id, backend.region_name, params.get("networkConfiguration"))
@@ -44,6 +45,13 @@ def run_tasks(backend: "SandboxEcs", params: Mapping[str, Any]) -> tuple[list[Sa
     made, failures = _create_tasks(backend, cluster.name, params, launch_type, count)
     save_client_token(backend, "RunTask", cluster.name, params, [t.task_arn for t in made])
     return made, failures
+
+
+def _choose_launch_type(backend: "SandboxEcs", cluster: str, params: Mapping[str, Any]) -> str:
+    strategy = params.get("capacityProviderStrategy")
+    if capacity_providers.choose_provider(backend, cluster, strategy) is not None:
+        return capacity_providers.MANAGED_INSTANCES
+    return params.get("launchType") or ("FARGATE" if strategy else "EC2")
 
 
 def _create_tasks(
@@ -69,8 +77,11 @@ def _create_task(
         cluster=cluster,
         network_configuration=params.get("networkConfiguration"),
         group=params.get("group") or f"family:{definition.family}",
-        launch_type=launch_type,
-        platform_version=params.get("platformVersion"),
+        placement=container_instances.TaskPlacement(
+            launch_type,
+            params.get("platformVersion"),
+            capacity_provider_strategy=params.get("capacityProviderStrategy") or (),
+        ),
     )
     overrides = copy.deepcopy(params.get("overrides") or {})
     overrides.setdefault("containerOverrides", [])

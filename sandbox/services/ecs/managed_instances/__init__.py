@@ -1,0 +1,1 @@
+"""Managed instances of ECS: their capacity providers and daemons."""
