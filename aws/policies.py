@@ -170,6 +170,17 @@ EXTENSION_POLICIES = (
         },
     ),
     IamPolicy(
+        "managed-instances",
+        "Daemons of managed instances",
+        "Shows the daemons of clusters with tasks on managed instances. Nothing deploys them.",
+        {
+            "ecs:ListDaemons": "Lists the daemons of a cluster.",
+            "ecs:DescribeDaemon": "Reads the instances on which a daemon runs.",
+            "ecs:DescribeDaemonDeployments": "Reads the status of the last deployment of a daemon.",
+            "ecs:DescribeDaemonRevisions": "Reads the task definition and images of a daemon.",
+        },
+    ),
+    IamPolicy(
         "manifests-in-s3",
         "Manifests in S3",
         "Reads manifests and templates from buckets.",

@@ -312,6 +312,9 @@ SYNC_METRIC_SERVICES: Final = Limit(
     "services with CPU and memory metrics in one sync, for open dashboards",
     OWN_CHOICE,
 )
+SYNC_DAEMONS: Final = Limit(
+    5, "daemons", "daemons of managed instances that one sync describes, the oldest read first", OWN_CHOICE
+)
 SYNC_TARGETS: Final = Limit(
     20, "targets", "displayed unhealthy targets of a target group, and as many others", OWN_CHOICE
 )

@@ -5,6 +5,7 @@ from datetime import timedelta
 from delegates.retention import ENDED_TASKS
 from inventory.drift.drift_scan import DriftScan
 from inventory.models.adoption import Adoption
+from inventory.models.daemons import EcsDaemon
 from inventory.models.drift import Drift, TaskDefinitionRevision
 from inventory.models.instances import (
     ContainerInstance,
@@ -54,6 +55,7 @@ INSTANCE_RETENTION = (
     RetentionRule(
         "Container instances", ContainerInstance.objects.filter(instances=None), "seen_at", timedelta(days=1)
     ),
+    RetentionRule("Deleted daemons", EcsDaemon.objects.all(), "gone_at", timedelta(days=90)),
     RetentionRule("Pauses of instance sync", SyncPause.objects.all(), "paused_until", timedelta(days=1)),
 )
 

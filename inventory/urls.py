@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 
 from inventory.pages import (
     adoptions,
+    daemons,
     drift,
     environments,
     events,
@@ -54,6 +55,7 @@ urlpatterns = [
     path(
         "infrastructures/<int:pk>/unknown/", adoptions.list_unmanaged_services_page, name="unknown-services"
     ),
+    path("infrastructures/<int:pk>/daemons/", daemons.list_daemons_page, name="daemons"),
     path("infrastructures/<int:pk>/unknown/read", adoptions.read_service, name="read-for-adoption"),
     path("adoptions/<int:pk>/", adoptions.show_adoption, name="adoption"),
     path("adoptions/<int:pk>/undo", adoptions.UndoAdoption.as_view(), name="undo-adoption"),

@@ -102,6 +102,13 @@ STATUS_BADGES: Final[dict[str, StatusBadge]] = {
     "STOPPING": StatusBadge("Stopping", "draining", "queued"),
     "DEPROVISIONING": StatusBadge("Deprovisioning", "draining", "queued"),
     "STOPPED": StatusBadge("Stopped", "aborted", "queued"),
+    # deployments of daemons
+    "IN_PROGRESS": StatusBadge("In progress", "running", "running"),
+    "SUCCESSFUL": StatusBadge("Successful", "success", "success"),
+    "STOP_REQUESTED": StatusBadge("Stopping", "draining", "queued"),
+    "ROLLBACK_IN_PROGRESS": StatusBadge("Rolling back", "running", "waiting"),
+    "ROLLBACK_SUCCESSFUL": StatusBadge("Rolled back by AWS", "rolled-back", "waiting"),
+    "ROLLBACK_FAILED": StatusBadge("Rollback failed", "failed", "failed"),
     # targets of a load balancer
     "HEALTHY": StatusBadge("Healthy", "success", "success"),
     "UNHEALTHY": StatusBadge("Unhealthy", "failed", "failed"),

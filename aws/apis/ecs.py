@@ -23,6 +23,8 @@ SERVICES_PER_CALL = 10
 TASKS_PER_CALL = 100
 CONTAINER_INSTANCES_PER_CALL = 100
 REVISIONS_PER_CALL = 20
+# Of DescribeDaemonDeployments and DescribeDaemonRevisions.
+DAEMON_ARNS_PER_CALL = 20
 
 
 def select_update_fields(definition: Mapping[str, Any]) -> dict[str, Any]:

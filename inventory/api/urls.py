@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from inventory.api import adoptions, dashboards, drift, instances
+from inventory.api import adoptions, daemons, dashboards, drift, instances
 
 urlpatterns = [
     path("overview", dashboards.OverviewRoute.as_view(), name="api-overview"),
@@ -41,6 +41,7 @@ urlpatterns = [
     path("drift/<int:pk>/scan", drift.RequestDriftScanRoute.as_view(), name="api-scan-drift"),
     path("drift/<int:pk>/accept", drift.AcceptDriftRoute.as_view(), name="api-accept-drift"),
     path("drift/<int:pk>/withdraw", drift.RevokeDriftAcceptanceRoute.as_view(), name="api-withdraw-drift"),
+    path("infrastructures/<int:pk>/daemons", daemons.DaemonsRoute.as_view(), name="api-daemons"),
     path(
         "infrastructures/<int:pk>/unknown-services",
         adoptions.UnmanagedServicesRoute.as_view(),

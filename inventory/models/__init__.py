@@ -1,6 +1,7 @@
 """Tables of the inventory."""
 
 from inventory.models.adoption import Adoption
+from inventory.models.daemons import EcsDaemon
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import (
     ContainerInstance,
@@ -17,6 +18,7 @@ __all__ = [
     "ContainerInstance",
     "Drift",
     "DriftComparison",
+    "EcsDaemon",
     "EcsServiceEvent",
     "EcsServiceRecord",
     "ServiceInstance",

@@ -46,6 +46,8 @@ class SyncedCluster(models.Model):
     follow_up_due_at = models.DateTimeField(null=True)
     # The last read of scalable targets, and the reads that IAM denies.
     scaling_read_at = models.DateTimeField(null=True)
+    # The last list of daemons; null without managed instances.
+    daemons_read_at = models.DateTimeField(null=True)
     denied_reads = models.JSONField(default=list)
 
     class Meta:

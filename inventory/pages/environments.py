@@ -18,6 +18,7 @@ from inventory.dashboards.environment_list import (
     filter_environments_by_state,
     list_environment_states,
 )
+from inventory.queries.daemons import count_daemons
 from rbac.models import Scope
 from rbac.policy import can_anywhere, get_permissions
 from web.clock import get_database_time
@@ -63,9 +64,10 @@ def show_environment(request: PageRequest, pk: int) -> HttpResponse:
     drift = list_environment_drift(environment, services, get_database_time())
     places = list(environment.infrastructures.select_related("connector").order_by("identifier"))
     connectors = [place.connector for place in places]
+    daemon_counts = count_daemons(places)
     content = {
         "environment": environment,
-        "places": places,
+        "places": [(place, daemon_counts.get(place.pk, 0)) for place in places],
         "viewable_connectors": get_permitted_ids(request, "core_connector_view", Connector, connectors),
         "overrides": list_overrides(request, environment),
         "services": [(service, drift.get(service.pk, ())) for service in services],

@@ -134,6 +134,7 @@ def advance_due_date(cluster: SyncedCluster, now: datetime) -> None:
     columns: dict[str, Any] = {
         "denied_reads": [],
         "scaling_read_at": None,
+        "daemons_read_at": None,
         "sync_requested_at": due_at,
         "last_used_at": now,
         "follow_up_due_at": None,

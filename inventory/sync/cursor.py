@@ -9,7 +9,12 @@ from datetime import datetime
 from typing import Any, Final, Self
 
 from aws.apis.cloudwatch import METRICS_PER_CALL, build_metric_data_request
-from aws.apis.ecs import CONTAINER_INSTANCES_PER_CALL, SERVICES_PER_CALL, TASKS_PER_CALL
+from aws.apis.ecs import (
+    CONTAINER_INSTANCES_PER_CALL,
+    DAEMON_ARNS_PER_CALL,
+    SERVICES_PER_CALL,
+    TASKS_PER_CALL,
+)
 from aws.apis.scaling import DIMENSION, NAMESPACE, TARGETS_PER_CALL
 from guards.limits import SYNC_CALLS
 from guards.text import find_control_problem
@@ -40,14 +45,24 @@ def read_next_token(response: Mapping[str, Any], name: str, *, previous_token: s
 PAGE_SIZE: Final = 100
 SERVICES, SCALING, RUNNING, STOPPED = "services", "scaling", "running", "stopped"
 MACHINES, ACTIVITIES, HEALTH, USAGE = "machines", "activities", "health", "usage"
-_PHASE_ORDER: Final = (SERVICES, SCALING, RUNNING, STOPPED, MACHINES, ACTIVITIES, HEALTH, USAGE, "")
+DAEMONS, DAEMON_DETAILS = "daemons", "daemon_details"
+DAEMON_DEPLOYMENTS, DAEMON_REVISIONS = "daemon_deployments", "daemon_revisions"
+_PHASE_ORDER: Final = (
+    SERVICES, SCALING, RUNNING, STOPPED, MACHINES,
+    DAEMONS, DAEMON_DETAILS, DAEMON_DEPLOYMENTS, DAEMON_REVISIONS,
+    ACTIVITIES, HEALTH, USAGE, "",
+)  # fmt: skip
 # Phases whose names come from rows; a sync is complete without them.
-OPTIONAL_PHASES: Final = frozenset({SCALING, MACHINES, ACTIVITIES, HEALTH, USAGE})
-_SCALING_SERVICE: Final = "application-autoscaling"
-_LOAD_BALANCING_SERVICE: Final = "elbv2"
-_METRICS_SERVICE: Final = "cloudwatch"
-# Phases in which one batch may have several pages.
-_PAGED_PHASES: Final = frozenset({ACTIVITIES, USAGE})
+OPTIONAL_PHASES: Final = frozenset(_PHASE_ORDER) - {SERVICES, RUNNING, STOPPED, ""}
+# The services of calls that are not of ECS.
+_SERVICES_OF_PHASES: Final = {
+    SCALING: "application-autoscaling",
+    ACTIVITIES: "application-autoscaling",
+    HEALTH: "elbv2",
+    USAGE: "cloudwatch",
+}
+# Phases in which one batch may have several pages, and the name of the token in the response.
+_PAGE_TOKENS: Final = {DAEMONS: "nextToken", ACTIVITIES: "NextToken", USAGE: "NextToken"}
 # By phase: the operation, the parameter of the names, and the names per call.
 _DESCRIBE_CALLS: Final = {
     SERVICES: ("DescribeServices", "services", SERVICES_PER_CALL),
@@ -55,6 +70,11 @@ _DESCRIBE_CALLS: Final = {
     RUNNING: ("DescribeTasks", "tasks", TASKS_PER_CALL),
     STOPPED: ("DescribeTasks", "tasks", TASKS_PER_CALL),
     MACHINES: ("DescribeContainerInstances", "containerInstances", CONTAINER_INSTANCES_PER_CALL),
+    # Of the cluster, by its ARN.
+    DAEMONS: ("ListDaemons", "clusterArn", 1),
+    DAEMON_DETAILS: ("DescribeDaemon", "daemonArn", 1),
+    DAEMON_DEPLOYMENTS: ("DescribeDaemonDeployments", "daemonDeploymentArns", DAEMON_ARNS_PER_CALL),
+    DAEMON_REVISIONS: ("DescribeDaemonRevisions", "daemonRevisionArns", DAEMON_ARNS_PER_CALL),
     ACTIVITIES: ("DescribeScalingActivities", "ResourceId", 1),
     HEALTH: ("DescribeTargetHealth", "TargetGroupArn", 1),
     # CPU and memory of each service.
@@ -133,25 +153,28 @@ class SyncCursor:
                 operation, {"cluster": cluster, "maxResults": PAGE_SIZE, **which, **page}, lists=True
             )
         operation, member, size = _DESCRIBE_CALLS[self.phase]
-        batch = list(self.pending[:size])
+        params = self._build_describe_params(cluster, member, list(self.pending[:size]))
+        return ReadCall(operation, params, lists=False, service=_SERVICES_OF_PHASES.get(self.phase, "ecs"))
+
+    def _build_describe_params(self, cluster: str, member: str, batch: list[str]) -> dict[str, Any]:
+        token_name = _PAGE_TOKENS.get(self.phase, "")
+        page = {token_name: self.token} if self.token and token_name else {}
         if self.phase == SCALING:
-            targets = {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION, member: batch}
-            return ReadCall(operation, targets, lists=False, service=_SCALING_SERVICE)
+            return {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION, member: batch}
         if self.phase == ACTIVITIES:
-            page = {"NextToken": self.token} if self.token else {}
             resource = {member: batch[0], "ScalableDimension": DIMENSION} if batch[0] else {}
-            page_size = {"MaxResults": TARGETS_PER_CALL}
-            params = {"ServiceNamespace": NAMESPACE, **page_size, **resource, **page}
-            return ReadCall(operation, params, lists=False, service=_SCALING_SERVICE)
-        if self.phase == HEALTH:
-            return ReadCall(operation, {member: batch[0]}, lists=False, service=_LOAD_BALANCING_SERVICE)
+            return {"ServiceNamespace": NAMESPACE, "MaxResults": TARGETS_PER_CALL, **resource, **page}
         if self.phase == USAGE:
             since, until = compute_usage_window(datetime.fromisoformat(self.started_at))
-            page = {"NextToken": self.token} if self.token else {}
-            query = build_metric_data_request(build_usage_metrics(batch), since, until)
-            return ReadCall(operation, {**query, **page}, lists=False, service=_METRICS_SERVICE)
+            return {**build_metric_data_request(build_usage_metrics(batch), since, until), **page}
+        if self.phase == DAEMONS:
+            return {member: batch[0], "maxResults": PAGE_SIZE, **page}
+        if self.phase in (HEALTH, DAEMON_DETAILS):
+            return {member: batch[0]}
+        if self.phase in (DAEMON_DEPLOYMENTS, DAEMON_REVISIONS):
+            return {member: batch}
         include = {"include": ["TAGS"]} if self.phase == SERVICES else {}
-        return ReadCall(operation, {"cluster": cluster, member: batch, **include}, lists=False)
+        return {"cluster": cluster, member: batch, **include}
 
     def after_list_page(
         self, response: Mapping[str, Any], *, stored: Iterable[str] = (), ended: Iterable[str] = ()
@@ -178,13 +201,13 @@ class SyncCursor:
 
         Raises `InvalidAwsResponse`.
         """
-        token = self._read_next_token(response, "NextToken")
+        token = self._read_next_token(response, _PAGE_TOKENS[self.phase])
         return replace(self, token=token, calls=self.calls + 1) if token else self.after_describe()
 
     def after_describe(self) -> Self:
         """Return the cursor after a described batch."""
         _, _, size = _DESCRIBE_CALLS[self.phase]
-        token = "" if self.phase in _PAGED_PHASES else self.token
+        token = "" if self.phase in _PAGE_TOKENS else self.token
         return replace(self, pending=self.pending[size:], token=token, calls=self.calls + 1)._advance_phase()
 
     def _read_next_token(self, response: Mapping[str, Any], name: str = "nextToken") -> str:

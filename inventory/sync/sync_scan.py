@@ -13,6 +13,10 @@ from inventory.models.instances import EcsServiceRecord, ServiceInstance, Synced
 from inventory.sync import clusters, denied_reads, pauses
 from inventory.sync.cursor import (
     ACTIVITIES,
+    DAEMON_DEPLOYMENTS,
+    DAEMON_DETAILS,
+    DAEMON_REVISIONS,
+    DAEMONS,
     HEALTH,
     MACHINES,
     OPTIONAL_PHASES,
@@ -31,6 +35,18 @@ from inventory.sync.scans.cluster_scan import ClusterScan
 from inventory.sync.upserts.container_instances import (
     list_used_container_instances,
     upsert_container_instances,
+)
+from inventory.sync.upserts.daemons import (
+    end_daemon,
+    end_missing_daemons,
+    list_due_daemon_clusters,
+    list_due_daemons,
+    list_due_deployments,
+    list_due_revisions,
+    update_daemon,
+    update_daemon_deployments,
+    update_daemon_revisions,
+    upsert_daemons,
 )
 from inventory.sync.upserts.ecs_services import upsert_services
 from inventory.sync.upserts.ecs_tasks import filter_stored_stopped, upsert_tasks
@@ -65,9 +81,25 @@ CLUSTER_NOT_FOUND_ADVICE: Final = (
 _PHASE_TARGETS: Final[Mapping[str, Callable[[SyncedCluster, datetime], list[str]]]] = {
     SCALING: list_due_targets,
     MACHINES: list_used_container_instances,
+    DAEMONS: list_due_daemon_clusters,
+    DAEMON_DETAILS: list_due_daemons,
+    DAEMON_DEPLOYMENTS: list_due_deployments,
+    DAEMON_REVISIONS: list_due_revisions,
     ACTIVITIES: list_due_activities,
     HEALTH: list_due_target_groups,
     USAGE: list_due_usages,
+}
+
+
+# The upserts of phases whose response is all that they need.
+_UPSERTS: Final[Mapping[str, Callable[[SyncedCluster, Mapping[str, Any], datetime], None]]] = {
+    SERVICES: upsert_services,
+    RUNNING: upsert_tasks,
+    STOPPED: upsert_tasks,
+    MACHINES: upsert_container_instances,
+    DAEMON_DETAILS: update_daemon,
+    DAEMON_DEPLOYMENTS: update_daemon_deployments,
+    DAEMON_REVISIONS: update_daemon_revisions,
 }
 
 
@@ -149,9 +181,9 @@ class SyncScan(ClusterScan):
     def skip(self, error: AwsError) -> None:
         """Continue without the denied read, and record it. Raises `ScanLeaseLost`."""
         now, call = get_database_time(), self.build_call()
-        if self.cursor.phase == HEALTH and isinstance(error, NotFound):
-            # Only this target group was deleted.
-            self._remove_target_group(call, now)
+        if self.cursor.phase in (HEALTH, DAEMON_DETAILS) and isinstance(error, NotFound):
+            # Only this target group or daemon was deleted.
+            self._remove_target(call, now)
             return
         if not isinstance(error, Throttled):
             self.cluster.denied_reads = denied_reads.add_denied_read(
@@ -167,6 +199,7 @@ class SyncScan(ClusterScan):
             return super().record_denial(error)
         now = get_database_time()
         end_missing_rows(self.cluster, now, now)
+        end_missing_daemons(self.cluster, now, now)
         return CLUSTER_NOT_FOUND_ADVICE
 
     def finish(self) -> None:
@@ -182,9 +215,12 @@ class SyncScan(ClusterScan):
             )
             pauses.lift_sync_pause(self.cluster, now)
 
-    def _remove_target_group(self, call: ReadCall, now: datetime) -> None:
+    def _remove_target(self, call: ReadCall, now: datetime) -> None:
         with transaction.atomic():
-            update_target_health(self.cluster, call.params["TargetGroupArn"], None, now)
+            if self.cursor.phase == HEALTH:
+                update_target_health(self.cluster, call.params["TargetGroupArn"], None, now)
+            else:
+                end_daemon(self.cluster, call.params["daemonArn"], now)
             self.cursor = self.cursor.after_describe()
             self._fill_phase(now)
 
@@ -212,24 +248,29 @@ class SyncScan(ClusterScan):
     def _apply_descriptions(self, call: ReadCall, response: Mapping[str, Any], now: datetime) -> SyncCursor:
         phase, cluster = self.cursor.phase, self.cluster
         cluster.denied_reads = denied_reads.remove_denied_read(cluster.denied_reads, call)
-        if phase == SERVICES:
-            upsert_services(cluster, response, now)
+        if phase in _UPSERTS:
+            _UPSERTS[phase](cluster, response, now)
         elif phase == SCALING:
             upsert_scalable_targets(cluster, call.params["ResourceIds"], response, now)
             cluster.scaling_read_at = now
-        elif phase == MACHINES:
-            upsert_container_instances(cluster, response, now)
+        elif phase == DAEMONS:
+            return self._apply_daemon_page(response, now)
         elif phase == HEALTH:
             update_target_health(cluster, call.params["TargetGroupArn"], response, now)
         elif phase == USAGE:
             update_usage(cluster, call.params, response, now)
             return self.cursor.after_describe_page(response)
-        elif phase == ACTIVITIES:
-            wants_older = insert_scaling_activities(cluster, response, now)
-            return self.cursor.after_describe_page(response) if wants_older else self.cursor.after_describe()
-        else:
-            upsert_tasks(cluster, response, now)
+        elif insert_scaling_activities(cluster, response, now):
+            return self.cursor.after_describe_page(response)
         return self.cursor.after_describe()
+
+    def _apply_daemon_page(self, response: Mapping[str, Any], now: datetime) -> SyncCursor:
+        upsert_daemons(self.cluster, response, now)
+        cursor = self.cursor.after_describe_page(response)
+        if cursor.phase != DAEMONS:
+            end_missing_daemons(self.cluster, self.started_at, now)
+            self.cluster.daemons_read_at = now
+        return cursor
 
     def _fill_phase(self, now: datetime) -> None:
         """Set the names that the next phase describes, and store the cursor."""
@@ -245,5 +286,6 @@ class SyncScan(ClusterScan):
             "account": self.cluster.account,
             "denied_reads": self.cluster.denied_reads,
             "scaling_read_at": self.cluster.scaling_read_at,
+            "daemons_read_at": self.cluster.daemons_read_at,
         }
         self.save_cursor(now, **columns)

@@ -73,6 +73,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
     "decide-about-drift": Row(
         (Ask("post", Needs("core_environment_edit", 302), body=build_accept_form, is_form=True),), comparison
     ),
+    "daemons": allow_get(Needs("core_environment_view"), use_key_of("infrastructure")),
     "unknown-services": allow_get(Needs("core_environment_view"), use_key_of("infrastructure")),
     "read-for-adoption": Row(
         (

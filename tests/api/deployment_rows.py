@@ -74,6 +74,7 @@ DEPLOYMENTS: dict[str, Row] = {
         (Ask("post", Needs("core_environment_edit"), body=build_drift_body),), comparison
     ),
     # What is taken over.
+    "api-daemons": Row((get(Needs("core_environment_view")),), use_key_of("infrastructure")),
     "api-unknown-services": Row((get(Needs("core_environment_view")),), use_key_of("infrastructure")),
     "api-adoptions": Row(
         (

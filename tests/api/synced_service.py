@@ -7,6 +7,7 @@ from django.utils import timezone
 from catalog.models import Infrastructure, Service
 from deployments.models import Execution
 from inventory.models.adoption import Adoption
+from inventory.models.daemons import EcsDaemon
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import (
     ContainerInstance,
@@ -47,6 +48,13 @@ def create_synced_rows(service: Service, place: Infrastructure, execution: Execu
     SyncPause.objects.get_or_create(
         key=f"a failing account of {place.region}",
         defaults={"paused_until": now, "failed_at": now, "failure": "a"},
+    )
+    EcsDaemon.objects.create(
+        cluster=cluster,
+        name=canary,
+        arn=f"arn:aws:ecs:us-east-1:123456789012:daemon/demo/{canary}",
+        first_seen_at=now,
+        seen_at=now,
     )
     machine = ContainerInstance.objects.create(
         cluster=cluster,
