@@ -15,6 +15,7 @@ from inventory.pages import (
     rollbacks,
     search,
     services,
+    strategy_changes,
 )
 
 urlpatterns = [
@@ -57,6 +58,11 @@ urlpatterns = [
     ),
     path("infrastructures/<int:pk>/daemons/", daemons.list_daemons_page, name="daemons"),
     path("infrastructures/<int:pk>/unknown/read", adoptions.read_service, name="read-for-adoption"),
+    path(
+        "pipelines/<int:pk>/strategy/",
+        strategy_changes.change_pipeline_strategy,
+        name="change-strategy",
+    ),
     path("adoptions/<int:pk>/", adoptions.show_adoption, name="adoption"),
     path("adoptions/<int:pk>/undo", adoptions.UndoAdoption.as_view(), name="undo-adoption"),
 ]

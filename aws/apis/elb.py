@@ -102,6 +102,7 @@ class TargetGroup:
     protocol: str
     target_type: str
     load_balancers: list[str] = field(default_factory=list)
+    vpc: str = ""
 
     @classmethod
     def from_aws(cls, raw: Mapping[str, Any]) -> Self:
@@ -112,6 +113,7 @@ class TargetGroup:
             protocol=raw.get("Protocol", ""),
             target_type=raw.get("TargetType", ""),
             load_balancers=list(raw.get("LoadBalancerArns", ())),
+            vpc=raw.get("VpcId", ""),
         )
 
 
@@ -236,6 +238,13 @@ class ElbClient:
             response = self._call("DescribeTargetGroups", {"TargetGroupArns": batch})
             groups += [TargetGroup.from_aws(group) for group in response.get("TargetGroups", ())]
         return groups
+
+    def list_target_groups(self) -> list[TargetGroup]:
+        """Return every target group of the region."""
+        return [
+            TargetGroup.from_aws(group)
+            for group in self._list_all("DescribeTargetGroups", {}, "TargetGroups")
+        ]
 
     def update_rule(self, arn: str, actions: Sequence[Mapping[str, Any]]) -> None:
         """Set the actions of a rule; its conditions stay. A default rule is changed through its listener."""

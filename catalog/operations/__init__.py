@@ -21,6 +21,7 @@ from catalog.operations.services import (
     ServiceSpec,
     create_service,
     delete_service,
+    read_service_spec,
     update_service,
 )
 
@@ -42,6 +43,7 @@ __all__ = [
     "describe_variable_problem",
     "list_override_problems",
     "override_service",
+    "read_service_spec",
     "update_environment",
     "update_infrastructure",
     "update_service",

@@ -43,6 +43,31 @@ class ServiceSpec:
     manifests: Sequence[ManifestSpec] = ()
 
 
+def read_service_spec(service: Service) -> ServiceSpec:
+    """Return the fields of a stored service, so that some of them can be replaced."""
+    artifact = Artifact.objects.filter(service=service).first()
+    return ServiceSpec(
+        name=service.name,
+        description=service.description,
+        variables=service.variables,
+        required_variables=service.required_variables,
+        image=artifact.image if artifact else "",
+        tag=artifact.tag if artifact else "latest",
+        source=artifact.source if artifact else {},
+        manifests=[
+            ManifestSpec(
+                manifest.identifier,
+                manifest.kind,
+                manifest.store,
+                tuple(manifest.paths),
+                manifest.content,
+                place=manifest.place,
+            )
+            for manifest in service.manifests.order_by("pk")
+        ],
+    )
+
+
 def create_service(*, actor: User, scope: Scope, identifier: str, spec: ServiceSpec) -> Service:
     """Create a service with its artifact and manifests. Raises `BadInput`, `PolicyViolated` or `Conflict`."""
     require(actor, "core_service_edit", scope)

@@ -15,6 +15,7 @@ from delegates.access.network_options import (
     fetch_vpcs,
 )
 from delegates.access.service_starts import fetch_service_starts
+from delegates.access.service_traffic import fetch_service_traffic
 from delegates.models import LookupRequest
 from web.http.problems import BadInput
 
@@ -30,6 +31,7 @@ LOOKUPS: Mapping[str, Callable[[Caller, str], list[Any]]] = {
     _KINDS.ROLES: fetch_task_roles,
     _KINDS.ACCOUNT: fetch_accounts,
     _KINDS.STARTS: fetch_service_starts,
+    _KINDS.TRAFFIC: fetch_service_traffic,
 }
 
 
@@ -63,6 +65,7 @@ _SUBJECTS = {
     _KINDS.STARTS: _Subject(
         "service", "cluster, service and family", rf"(?=.{{5,400}}\Z){_ECS_NAME}/{_ECS_NAME}/{_ECS_NAME}"
     ),
+    _KINDS.TRAFFIC: _Subject("service", "cluster and service", rf"(?=.{{3,400}}\Z){_ECS_NAME}/{_ECS_NAME}"),
 }
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
@@ -189,6 +189,19 @@ def list_options(
     if "error" in lookup.report:
         raise ConnectorUnavailable(lookup.report["error"])
     return list(lookup.report["seen"])
+
+
+def find_recent_options(
+    *, actor: User, connector: Connector, kind: str, region: str, subject: str, since: datetime
+) -> LookupOptions | None:
+    """Return the options of the user's newest answered lookup with the same query; None without one."""
+    require_access(actor, get_connector_requirements(connector))
+    rows = LookupRequest.objects.filter(
+        connector=connector, kind=kind, region=region, subject=subject, requested_by=actor
+    )
+    recent = rows.filter(requested_at__gt=max(since, connector.updated_at), finished_at__isnull=False)
+    reports = recent.order_by("-requested_at").values_list("report", flat=True)
+    return next((list(report["seen"]) for report in reports if report and "seen" in report), None)
 
 
 def read_shared_options(

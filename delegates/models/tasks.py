@@ -274,6 +274,7 @@ class LookupRequest(models.Model):
         ROLES = "ROLES", "Roles"
         ACCOUNT = "ACCOUNT", "AWS account"
         STARTS = "STARTS", "Starts of an ECS service"
+        TRAFFIC = "TRAFFIC", "Traffic of an ECS service"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"connector": "connector__identifier"}

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from inventory.api import adoptions, daemons, dashboards, drift, instances
+from inventory.api import adoptions, daemons, dashboards, drift, instances, strategy_changes
 
 urlpatterns = [
     path("overview", dashboards.OverviewRoute.as_view(), name="api-overview"),
@@ -48,6 +48,16 @@ urlpatterns = [
         name="api-unknown-services",
     ),
     path("infrastructures/<int:pk>/adoptions", adoptions.AdoptionsRoute.as_view(), name="api-adoptions"),
+    path(
+        "pipelines/<int:pk>/strategy",
+        strategy_changes.PipelineStrategyRoute.as_view(),
+        name="api-pipeline-strategy",
+    ),
+    path(
+        "pipelines/<int:pk>/strategy/preview",
+        strategy_changes.PreviewPipelineStrategyRoute.as_view(),
+        name="api-preview-pipeline-strategy",
+    ),
     path("adoptions/<int:pk>", adoptions.AdoptionDetailRoute.as_view(), name="api-adoption"),
     path("adoptions/<int:pk>/adopt", adoptions.AdoptServiceRoute.as_view(), name="api-adopt"),
     path("adoptions/<int:pk>/undo", adoptions.UndoAdoptionRoute.as_view(), name="api-undo-adoption"),

@@ -74,6 +74,14 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         (Ask("post", Needs("core_environment_edit", 302), body=build_accept_form, is_form=True),), comparison
     ),
     "daemons": allow_get(Needs("core_environment_view"), use_key_of("infrastructure")),
+    "change-strategy": Row(
+        (
+            get(Needs("core_pipeline_edit", also=("core_service_edit",))),
+            # Its connector reaches no account, which the page says.
+            Ask("post", Needs("core_pipeline_edit", also=("core_service_edit",)), is_form=True),
+        ),
+        use_key_of("pipeline"),
+    ),
     "unknown-services": allow_get(Needs("core_environment_view"), use_key_of("infrastructure")),
     "read-for-adoption": Row(
         (

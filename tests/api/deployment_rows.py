@@ -44,6 +44,7 @@ TAKES_OVER = Needs(
         "core_connector_access",
     ),
 )
+READS_STRATEGY = Needs("core_pipeline_edit", 409, also=("core_service_edit", "core_connector_access"))
 UNDOES = Needs("core_environment_edit", also=("core_service_delete", "core_pipeline_delete"))
 
 DEPLOYMENTS: dict[str, Row] = {
@@ -272,6 +273,17 @@ DEPLOYMENTS: dict[str, Row] = {
     ),
     "api-log-search": Row(
         (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=x")), use_key_of("execution")
+    ),
+    # The connector reaches no account.
+    "api-pipeline-strategy": Row(
+        (
+            get(READS_STRATEGY),
+            Ask("post", READS_STRATEGY, body=lambda world: {"strategy": "ROLLING", "digest": "x"}),
+        ),
+        use_key_of("pipeline"),
+    ),
+    "api-preview-pipeline-strategy": Row(
+        (Ask("post", READS_STRATEGY, body=lambda world: {"strategy": "ROLLING"}),), use_key_of("pipeline")
     ),
     "api-pipeline-expressions": Row(
         (get(Needs("core_pipeline_view")), get(Needs("core_pipeline_view"), "?q=image&at=deploy/")),

@@ -1,0 +1,1 @@
+"""Tests of changes of the strategy of running services."""
