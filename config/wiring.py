@@ -76,7 +76,7 @@ def _register_task_owners() -> None:
     from deployments.journal.aws_access import CALL_OWNER
     from deployments.journal.call_owner import CallOwner
     from deployments.preview.delegate_reads import PREVIEW_OWNER, PreviewOwner
-    from deployments.preview.operations import continue_preview
+    from deployments.rehearsal.operations import continue_reads
     from inventory.drift.drift_scan import DriftScan
     from inventory.sync.scans.runner import ScanTaskOwner
     from inventory.sync.sync_scan import SyncScan
@@ -86,7 +86,7 @@ def _register_task_owners() -> None:
     register_task_owner(SECRET_READ_OWNER, SecretReadOwner(), has_secret_results=True)
     register_remote_reader(read_through_delegate)
     register_task_owner(CALL_OWNER, CallOwner())
-    register_task_owner(PREVIEW_OWNER, PreviewOwner(continue_preview))
+    register_task_owner(PREVIEW_OWNER, PreviewOwner(continue_reads))
     register_task_owner(SyncScan.OWNER, ScanTaskOwner(SyncScan, queue_sync))
     register_task_owner(DriftScan.OWNER, ScanTaskOwner(DriftScan, queue_drift_scan))
 

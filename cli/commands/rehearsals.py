@@ -1,5 +1,6 @@
 """Command `rehearse`."""
 
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
@@ -8,7 +9,7 @@ import typer
 from cli.client import ApiClient
 from cli.commands.run import build_run_choices
 from cli.console import print_json, print_text
-from cli.errors import ExitCode
+from cli.errors import CliError, ExitCode
 from cli.lookups import find_resource
 from cli.options import (
     ForceOption,
@@ -25,6 +26,8 @@ from cli.watch.displays import LEVEL_STYLES
 
 # Longest wait for the answer; the server ends a rehearsal after 45 seconds.
 REHEARSAL_SECONDS: Final = 75.0
+DELEGATE_SECONDS: Final = 90.0
+_POLL_SECONDS: Final = 1.0
 _EXIT_CODES: Final = {"SUCCEEDED": ExitCode.SUCCESS, "FAILED": ExitCode.FAILED}
 _STEP_STYLES: Final = {"SUCCEEDED": "green", "FAILED": "red", "NOT_REHEARSED": "yellow"}
 
@@ -64,13 +67,29 @@ def request_rehearsal(
 ) -> ExitCode:
     """Rehearse what `label` names, print the result, and return its exit code."""
     print_text(f"Rehearsing {label}; nothing in AWS is changed …", style="dim", is_error=True)
-    rehearsal = client.send("POST", path, body=dict(body)).document
+    rehearsal = _send_until_read(client, path, body)
     code = get_rehearsal_exit_code(rehearsal)
     if as_json:
         print_json({**rehearsal, "exit_code": int(code)})
     else:
         print_rehearsal(label, rehearsal)
     return code
+
+
+def _send_until_read(client: ApiClient, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result, after delegates have read the cluster. Raises `CliError` if they take too long."""
+    ends_at = time.monotonic() + DELEGATE_SECONDS
+    while True:
+        document: dict[str, Any] = client.send("POST", path, body=dict(body)).document
+        if "status" in document:
+            return document
+        if time.monotonic() > ends_at:
+            raise CliError(
+                f"The cluster was not read in time. {document['reason']}",
+                next_step="`slipway delegates` shows which are connected.",
+                code=ExitCode.UNKNOWN,
+            )
+        time.sleep(_POLL_SECONDS)
 
 
 def get_rehearsal_exit_code(rehearsal: Mapping[str, Any]) -> ExitCode:

@@ -9,7 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from deployments.api.executions import ExecutionRoute
+from deployments.api.previews import PreviewQuestionDocument
 from deployments.api.runs import ArtifactChoice
+from deployments.models import PreviewRequest
 from deployments.rehearsal.operations import rehearse_pipeline, rehearse_rollback
 from deployments.rehearsal.rehearsals import BEHAVIORS
 from guards.limits import INPUT_SETS
@@ -95,7 +97,7 @@ class RehearsalDocument(serializers.Serializer[Any]):
 class PipelineRehearsal(BaseApiView):
     """Rehearsal of a pipeline run in a private sandbox, without side effects."""
 
-    @extend_schema(request=RehearsalInput, responses=RehearsalDocument)
+    @extend_schema(request=RehearsalInput, responses={200: RehearsalDocument, 202: PreviewQuestionDocument})
     def post(self, request: Request, pk: int) -> Response:
         data = self.get_validated_body(RehearsalInput)
         pipeline = self.get_visible(VIEW, Pipeline.objects.select_related("scope"), pk=pk)
@@ -107,6 +109,8 @@ class PipelineRehearsal(BaseApiView):
             inputs={**merge_input_sets(pipeline, self.principal, data["input_sets"]), **data["inputs"]},
             force_new_deployment=data["forceNewDeployment"],
         )
+        if isinstance(result, PreviewRequest):
+            return Response(PreviewQuestionDocument(result).data, status=202, headers={"Retry-After": "1"})
         return Response(result.to_json())
 
 

@@ -22,6 +22,8 @@ from steps.actions.base import Action, ChecklistEntry, get_actions
 from steps.actions.context import StepContext
 from steps.states import ActionState, Outcome, Status
 
+ROLLBACK_TIMED_OUT = "The rollback did not end within its time-out."
+
 
 def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
     """Compare the state before and after each undone action, and end the step with the checklist."""
@@ -155,7 +157,7 @@ def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> t
         return _wait_for_intervention(reconcile_context, step)
     if step.timeout_at is not None and reconcile_context.runtime.now() >= step.timeout_at:
         with reconcile_context.commit(reload=True):
-            abandon_undo(reconcile_context, step, row, "The rollback did not end within its time-out.")
+            abandon_undo(reconcile_context, step, row, ROLLBACK_TIMED_OUT)
         return None
     return advance_undo(reconcile_context, step, row)
 

@@ -119,7 +119,10 @@ def rehearse_pipeline(request: PageRequest, pk: int) -> HttpResponse:
                 artifact_tag=form.cleaned_data["tag"],
                 inputs=form.inputs(),
             )
-            content |= {"rehearsal": result, "preview": result.preview}
+            if isinstance(result, PreviewRequest):
+                content["question"] = result
+            else:
+                content |= {"rehearsal": result, "preview": result.preview}
         except Problem as problem:
             form.refuse(problem)
     return render(request, "pipelines/preview.html", content)

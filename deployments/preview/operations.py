@@ -1,12 +1,14 @@
 """Operations on previews, shared by pages and API."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from aws.caller import CallPending
 from catalog.manifests.locations import load_named_connectors
+from connectors.models import Connector
 from connectors.specs.sites import parse_connector_spec
 from deployments.execution.planning.rows import CannotPlanError, PlannedStep, plan_stage, plan_steps
 from deployments.execution.planning.run_requests import (
@@ -52,9 +54,8 @@ def preview_pipeline(
     run_request = validate_request(actor, pipeline, artifact_tag, values)
     if not needs_delegates(run_request.targets, pipeline.scope):
         return _preview(actor, run_request, pipeline, open_in_process)
-    plain = {name: value for name, value in values.items() if name not in run_request.secret_inputs}
-    preview_request = _get_or_create_request(actor, pipeline, artifact_tag, plain)
-    return _run_or_request(preview_request, run_request) or preview_request
+    preview_request = get_or_create_request(actor, pipeline, artifact_tag, values, run_request)
+    return read_or_request(preview_request, _prepare_preview(preview_request, run_request)) or preview_request
 
 
 def forecast_plan(pipeline: Pipeline, inputs: Mapping[str, Any], artifact: dict[str, Any]) -> PlanOutline:
@@ -111,21 +112,29 @@ def needs_delegates(targets: Iterable[StageTarget], scope: Scope) -> bool:
 
 
 def _needs_delegates(target: StageTarget, scope: Scope) -> bool:
+    return _is_remote(target.infrastructure.connector) or reads_files_through_delegates(target, scope)
+
+
+def reads_files_through_delegates(target: StageTarget, scope: Scope) -> bool:
+    """Return whether a delegate fetches manifests or tags of a target."""
     steps = (*target.spec.steps, *target.spec.rollback_steps)
     rows = [
         *target.overrides.list_rows(),
         *(row for item in steps for row in list_sources(item.type, item.spec)),
     ]
     stores = load_named_connectors(scope, rows).values()
-    connectors = [target.infrastructure.connector, *(item for item in stores if item is not None)]
-    return any(parse_connector_spec(item.kind, item.spec).is_remote for item in connectors)
+    return any(_is_remote(item) for item in stores if item is not None)
+
+
+def _is_remote(connector: Connector) -> bool:
+    return parse_connector_spec(connector.kind, connector.spec).is_remote
 
 
 def continue_preview(request: PreviewRequest) -> None:
     """Run a preview again with its recorded answers, and publish the result."""
     try:
         run_request = validate_request(request.requested_by, request.pipeline, request.tag, request.inputs)
-        _run_or_request(request, run_request)
+        read_or_request(request, _prepare_preview(request, run_request))
     except (Forbidden, Problem):
         # The pipeline or a permission changed meanwhile; the next request reports it.
         return
@@ -138,34 +147,55 @@ def validate_request(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping[
     )
 
 
-def _get_or_create_request(
-    actor: User, pipeline: Pipeline, tag: str, inputs: dict[str, Any]
+def get_or_create_request(
+    actor: User,
+    pipeline: Pipeline,
+    tag: str,
+    inputs: Mapping[str, Any],
+    run_request: RunRequest,
+    *,
+    reads_cluster: bool = False,
 ) -> PreviewRequest:
-    """Return the person's recent request with the same inputs, or a new one."""
+    """Return the person's recent request with the same inputs, or a new one; secret inputs are not stored."""
+    plain = {name: value for name, value in inputs.items() if name not in run_request.secret_inputs}
     now = get_database_time()
-    columns = {"pipeline": pipeline, "version": pipeline.version, "tag": tag, "requested_by": actor}
+    columns = {
+        "pipeline": pipeline,
+        "version": pipeline.version,
+        "tag": tag,
+        "reads_cluster": reads_cluster,
+        "requested_by": actor,
+    }
     requests = PreviewRequest.objects.filter(**columns, requested_at__gt=now - REUSE_INTERVAL).order_by(
         "-requested_at"
     )
     for request in requests.select_related("task", "pipeline__scope", "requested_by"):
-        if request.inputs == inputs:
+        if request.inputs == plain:
             return request
-    return PreviewRequest.objects.create(**columns, inputs=inputs, requested_at=now)
+    return PreviewRequest.objects.create(**columns, inputs=plain, requested_at=now)
 
 
-def _run_or_request(request: PreviewRequest, run_request: RunRequest) -> PreviewDetails | None:
-    """Return the preview, or None after a delegate task for the first missing answer."""
+T = TypeVar("T")
+
+
+def read_or_request(request: PreviewRequest, read: Callable[[AwsAccessOpener], T]) -> T | None:
+    """Return what `read` returns, or None after a delegate task for the first missing answer."""
     if request.task is not None or get_database_time() - request.requested_at > PREVIEW_TIMEOUT:
         return None
     try:
-        opener = RecordedAnswers(request).open
-        details = _preview(request.requested_by, run_request, request.pipeline, opener)
+        result = read(RecordedAnswers(request).open)
     except CallPending:
         request.refresh_from_db(fields=["task"])
         return None
     PreviewRequest.objects.filter(pk=request.pk, finished_at=None).update(finished_at=get_database_time())
     publish_change_on_commit("previews", request.pk)
-    return details
+    return result
+
+
+def _prepare_preview(
+    request: PreviewRequest, run_request: RunRequest
+) -> Callable[[AwsAccessOpener], PreviewDetails]:
+    return partial(_preview, request.requested_by, run_request, request.pipeline)
 
 
 def _preview(

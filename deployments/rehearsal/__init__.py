@@ -3,7 +3,8 @@
 A rehearsal is no execution. It has no rows of stages, steps, calls or locks, so no list, statistic, rollback,
 notification or drift can mistake it for a run, and nothing has to exclude it.
 
-It cannot touch AWS. The connector is used for reads alone, before the first step (`cluster_reads`). The AWS
+It cannot touch AWS. The connector is used for reads alone, before the first step (`cluster_reads`); where
+these go through delegates, their answers are those of a `PreviewRequest`. The AWS
 calls of steps then go through `sandbox_access`, the only place that opens access, which takes a loopback
 address and made-up credentials and nothing else. What is outside AWS is not rehearsed and says so.
 

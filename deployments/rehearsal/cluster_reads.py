@@ -54,8 +54,21 @@ def read_cluster(
     subnets and security groups. Raises `AwsError` if account or cluster are unreadable or missing; anything
     else that cannot be read is listed in `unread`.
     """
-    snapshot = ClusterSnapshot(StsClient(caller).get_account_id(), region, cluster)
-    return _ClusterReads(caller, snapshot).read(calls, documents)
+    reading = _ReadingCaller(caller)
+    snapshot = ClusterSnapshot(StsClient(reading).get_account_id(), region, cluster)
+    return _ClusterReads(reading, snapshot).read(calls, documents)
+
+
+@dataclass(frozen=True)
+class _ReadingCaller:
+    """Caller of the real account, which refuses everything but reads."""
+
+    caller: Caller
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if PlannedCall(service, operation, dict(params)).is_write:
+            raise ValueError(f"A rehearsal does not send {service} {operation}.")
+        return self.caller.call(service, operation, params)
 
 
 class _ClusterReads:

@@ -3,18 +3,18 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from aws.errors import AwsError
-from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
+from delegates.access.aws_access import ConnectorUnavailable
 from deployments.execution.planning.run_requests import RunRequest
-from deployments.preview.delegate_reads import open_in_process
 from deployments.preview.documents import PreviewDetails, build_preview_details
-from deployments.preview.dry_run import PreviewedStep, run_dry_run
+from deployments.preview.dry_run import AwsAccessOpener, PreviewedStep, run_dry_run
 from deployments.rehearsal.clocks import RehearsalClock, RehearsalTooLong
 from deployments.rehearsal.cluster_reads import ClusterSnapshot, read_cluster
 from deployments.rehearsal.results import RehearsalResult, RehearsedStep
-from deployments.rehearsal.runs import RehearsalRun
+from deployments.rehearsal.runs import REHEARSED_PREFIX, RehearsalRun
 from deployments.rehearsal.sandbox_access import RehearsalSandbox, SandboxLost, SnapshotRefused, start_sandbox
 from guards.limits import REHEARSAL_SECONDS
 from pipelines.models import Pipeline
@@ -37,30 +37,56 @@ _DENIABLE: Final[Mapping[str, str]] = {
 }
 
 
+@dataclass
+class RehearsalReads:
+    """Everything that a rehearsal reads before its sandbox starts; without `snapshot`, `reason` says why."""
+
+    preview: PreviewDetails
+    snapshot: ClusterSnapshot | None = None
+    reason: str = ""
+
+
+def read_for_rehearsal(
+    request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener
+) -> RehearsalReads:
+    """Return the preview of a validated run and the cluster of its first stage.
+
+    Raises `CannotPlanError`, and `CallPending` if a delegate has not answered yet.
+    """
+    previewed = run_dry_run(request, pipeline, open_aws_access)
+    reads = RehearsalReads(build_preview_details(request.artifact, previewed))
+    with explain_unknown_end(reads):
+        reads.snapshot = _read_first_cluster(request, previewed, open_aws_access)
+    return reads
+
+
 def rehearse(
-    request: RunRequest, pipeline: Pipeline, behavior: str, *, force_new_deployment: bool | None = None
+    request: RunRequest,
+    pipeline: Pipeline,
+    behavior: str,
+    reads: RehearsalReads,
+    *,
+    force_new_deployment: bool | None = None,
 ) -> RehearsalResult:
     """Rehearse a validated run whose image has a behavior of `BEHAVIORS`, and return the result.
 
-    Only reads are made with the connector, all before the sandbox starts. Raises `CannotPlanError`.
+    Nothing is called outside the sandbox, except that manifests are fetched. Raises `CannotPlanError`.
     """
-    result = RehearsalResult(behavior, request.artifact)
+    result = RehearsalResult(behavior, request.artifact, preview=reads.preview, reason=reads.reason)
+    if (snapshot := reads.snapshot) is None:
+        return result
     deadline = time.monotonic() + float(REHEARSAL_SECONDS)
-    previewed = run_dry_run(request, pipeline, open_in_process)
-    preview = result.preview = build_preview_details(request.artifact, previewed)
-    with explain_unknown_end(result):
-        snapshot = _read_first_cluster(request, previewed)
-        result.resources, result.notes = snapshot.count(), list(snapshot.unread)
-        with start_sandbox() as sandbox:
-            _prepare(sandbox, snapshot, preview, result)
-            run = RehearsalRun(request, pipeline, sandbox, snapshot, deadline)
-            run.execution.force_new_deployment = force_new_deployment
-            record_run(run, result)
+    result.resources, result.notes = snapshot.count(), list(snapshot.unread)
+    with explain_unknown_end(result), start_sandbox() as sandbox:
+        _prepare(sandbox, snapshot, reads.preview, result)
+        run = RehearsalRun(request, pipeline, sandbox, snapshot, deadline)
+        run.execution.force_new_deployment = force_new_deployment
+        record_run(run, result)
     return result
 
 
 @contextmanager
-def explain_unknown_end(result: RehearsalResult) -> Iterator[None]:
+def explain_unknown_end(result: RehearsalResult | RehearsalReads) -> Iterator[None]:
     """Give the result the reason why a rehearsal broke off, which leaves its end unknown."""
     try:
         yield
@@ -74,7 +100,9 @@ def explain_unknown_end(result: RehearsalResult) -> Iterator[None]:
         result.reason = SANDBOX_WAS_LOST
 
 
-def _read_first_cluster(request: RunRequest, previewed: Sequence[PreviewedStep]) -> ClusterSnapshot:
+def _read_first_cluster(
+    request: RunRequest, previewed: Sequence[PreviewedStep], open_aws_access: AwsAccessOpener
+) -> ClusterSnapshot:
     """Return the cluster of the first stage with what the previewed calls name there."""
     place = request.targets[0].infrastructure
     if has_expression(place.region) or has_expression(place.cluster):
@@ -82,8 +110,10 @@ def _read_first_cluster(request: RunRequest, previewed: Sequence[PreviewedStep])
             "The first stage provisions its infrastructure, so there is no cluster yet."
         )
     calls = [call for step in previewed for call in step.calls]
-    caller = get_local_caller(place.connector, place.region)
-    return read_cluster(caller, region=place.region, cluster=place.cluster, calls=calls)
+    # Steps of other types may have regions of their own.
+    steps = [item.step for item in previewed]
+    step = next((item for item in steps if item.type.startswith(REHEARSED_PREFIX)), steps[0])
+    return read_cluster(open_aws_access(step), region=place.region, cluster=place.cluster, calls=calls)
 
 
 def _prepare(

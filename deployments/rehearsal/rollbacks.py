@@ -12,7 +12,7 @@ from aws.errors import AwsError
 from aws.preview import PlannedCall
 from delegates.access.aws_access import get_local_caller
 from deployments.engine.action_phases import build_refusal
-from deployments.engine.stage_execution import build_timeout_failure
+from deployments.engine.stage_rollback import ROLLBACK_TIMED_OUT
 from deployments.execution.undo_plan import list_open_undos, list_stages_to_undo, order_undos
 from deployments.journal.secret_values import build_stage_mask
 from deployments.models import ActionRun, AwsCall, Execution, RollbackValue, StageExecution, StepExecution
@@ -147,7 +147,7 @@ class RollbackRehearsal:
         timeout_at = began_at + timedelta(seconds=rollback.timeout_seconds)
         try:
             undos = [undo for partner in partners for undo in _list_undos(stage_data, step, partner)]
-            contexts = [self._undo(stage_data, undo, rollback, timeout_at) for undo in undos]
+            contexts = [self._undo(stage_data, undo, timeout_at) for undo in undos]
             self._verify(undos, contexts)
             step.status = "SUCCEEDED"
         except ActionFailed as failure:
@@ -166,9 +166,7 @@ class RollbackRehearsal:
         step.reason = stage_data.mask.mask_text(failure.message)
         self._is_over = True
 
-    def _undo(
-        self, stage_data: PreviewedStageData, undo: _Undo, rollback: StepExecution, timeout_at: datetime
-    ) -> UndoContext:
+    def _undo(self, stage_data: PreviewedStageData, undo: _Undo, timeout_at: datetime) -> UndoContext:
         """Undo one action, as the engine does, and return its context. Raises `ActionFailed`, `AwsError`."""
         self._undos_begun += 1
         context = UndoContext(stage_data, undo.step_data, self._undos_begun, {}, self.clock)
@@ -176,16 +174,16 @@ class RollbackRehearsal:
         with context.use_undo_data():
             undo.action.prepare_undo(context)
         while not undo.action.may_undo(context):
-            self._wait(context, rollback, timeout_at)
+            self._wait(context, timeout_at)
         with context.use_undo_data():
             undo.action.undo(context)
         while not undo.action.is_undone(context):
-            self._wait(context, rollback, timeout_at)
+            self._wait(context, timeout_at)
         return context
 
-    def _wait(self, context: UndoContext, rollback: StepExecution, timeout_at: datetime) -> None:
+    def _wait(self, context: UndoContext, timeout_at: datetime) -> None:
         if self.clock.now >= timeout_at:
-            raise build_timeout_failure(rollback, None)
+            raise ActionFailed("TIMED_OUT", ROLLBACK_TIMED_OUT, outcome="TIMED_OUT")
         context.pass_time()
 
     def _verify(self, undos: Sequence[_Undo], contexts: Sequence[UndoContext]) -> None:

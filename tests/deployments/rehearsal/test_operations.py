@@ -4,7 +4,8 @@ import pytest
 from django.test import Client
 
 from deployments.rehearsal import operations
-from deployments.rehearsal.rehearsals import BEHAVIORS, SANDBOX_WAS_LOST, RehearsalResult
+from deployments.rehearsal.rehearsals import BEHAVIORS, SANDBOX_WAS_LOST
+from deployments.rehearsal.results import RehearsalResult
 from sandbox.images import BEHAVIORS as SANDBOX_BEHAVIORS
 from sandbox.images import DEFAULT_BEHAVIOR
 from tests.fixtures.engine_driver import Drive

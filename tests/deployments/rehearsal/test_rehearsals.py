@@ -13,8 +13,10 @@ import yaml
 from django.test import Client
 
 from deployments.models import AwsCall, Execution, ServiceLock
+from deployments.preview.delegate_reads import open_in_process
 from deployments.preview.operations import validate_request
-from deployments.rehearsal.rehearsals import SANDBOX_WAS_LOST, RehearsalResult, rehearse
+from deployments.rehearsal.rehearsals import SANDBOX_WAS_LOST, read_for_rehearsal, rehearse
+from deployments.rehearsal.results import RehearsalResult
 from deployments.rehearsal.step_context import OUTSIDE_AWS
 from pipelines.models import Pipeline
 from tests.fixtures.engine_driver import Drive
@@ -24,7 +26,8 @@ pytestmark = [pytest.mark.django_db(transaction=True)]
 
 def _rehearse(drive: Drive, behavior: str, tag: str = "1.28", **inputs: Any) -> RehearsalResult:
     request = validate_request(drive.deployer, drive.pipeline, tag, inputs)
-    return rehearse(request, drive.pipeline, behavior)
+    reads = read_for_rehearsal(request, drive.pipeline, open_in_process)
+    return rehearse(request, drive.pipeline, behavior, reads)
 
 
 @pytest.mark.parametrize(("behavior", "tag"), [("crashes", "crash"), ("not_pulled", "nopull")])

@@ -1,0 +1,15 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("deployments", "0006_delegate_upgrade_windows"),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name="previewrequest",
+            name="reads_cluster",
+            field=models.BooleanField(default=False),
+        ),
+    ]
