@@ -4,7 +4,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import moto.ecs.urls
 from moto.ecs.models import EC2ContainerServiceBackend, ecs_backends
@@ -17,6 +17,9 @@ from sandbox.services.ecs.managed_instances import capacity_providers
 from sandbox.services.ecs.managed_instances.daemons import DaemonState
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask, SandboxTaskDefinition
 from sandbox.services.ecs.task_definitions import TaskDefinitionRegistry
+
+if TYPE_CHECKING:
+    from sandbox.services.ecs.express_services.gateway_services import ExpressService
 
 
 class TaskIndex:
@@ -81,6 +84,11 @@ class SandboxEcs(EC2ContainerServiceBackend):
     def daemons(self) -> DaemonState:
         """Return the daemons; the state of an older sandbox has none."""
         return DaemonState(self.account_id, self.region_name)
+
+    @cached_property
+    def express_services(self) -> "dict[str, ExpressService]":
+        """Return the Express services by ARN; the state of an older sandbox has none."""
+        return {}
 
     @property
     def _url_module(self) -> Any:

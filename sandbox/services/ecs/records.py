@@ -191,6 +191,8 @@ class ServiceRevision:
     vpc_lattice_configurations: list[dict[str, Any]] | None = None
     gateway_connectors: list[dict[str, Any]] | None = None
     monitoring: dict[str, Any] | None = None
+    # Only of an Express service.
+    ecs_managed_resources: dict[str, Any] | None = None
 
 
 @dataclass(eq=False)
@@ -281,6 +283,8 @@ class SandboxService:
     enable_execute_command: bool = False
     propagate_tags: str = "NONE"
     role_arn: str | None = None
+    # ECS manages the load balancer, auto scaling and deployments of an Express service.
+    resource_management_type: str = "CUSTOMER"
     tags: Tags = field(default_factory=list)
     running_count: int = 0
     pending_count: int = 0

@@ -13,6 +13,7 @@ from sandbox.services.ecs import (
     tasks,
 )
 from sandbox.services.ecs.errors import ClusterNotEmpty
+from sandbox.services.ecs.express_services.responses import ExpressServicesResponse
 from sandbox.services.ecs.managed_deployments import controllers, descriptions, lifecycle_hooks
 from sandbox.services.ecs.managed_instances.responses import ManagedInstancesResponse
 from sandbox.services.ecs.records import SandboxService
@@ -21,7 +22,7 @@ from sandbox.services.ecs.results import MAX_DESCRIBED_ARNS, EcsActionResult, pa
 SERVICES_PAGE_SIZE = 10
 
 
-class SandboxEcsResponse(ManagedInstancesResponse):
+class SandboxEcsResponse(ExpressServicesResponse, ManagedInstancesResponse):
     """Answers ECS requests from `SandboxEcs`."""
 
     def _hidden_tags(self, key: str) -> tuple[str, str] | None:

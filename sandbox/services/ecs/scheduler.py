@@ -17,6 +17,7 @@ from sandbox.services.ecs import (
     task_lifecycle,
 )
 from sandbox.services.ecs.container_instances import PlacementFailure, SandboxContainerInstance
+from sandbox.services.ecs.express_services import managed_resources
 from sandbox.services.ecs.managed_deployments import alarms, traffic
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask
 
@@ -145,6 +146,8 @@ def _drain_service(backend: "SandboxEcs", service: SandboxService) -> bool:
     service.status = "INACTIVE"
     service.inactive_since = CLOCK.elapsed
     service.deployments = []
+    if service.resource_management_type == "ECS":
+        managed_resources.delete_resources(backend, service)
     return True
 
 

@@ -245,6 +245,7 @@ def update_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
         raise ServiceNotActive
     if daemons.is_daemon(service):
         _check_desired_count(params, daemons.DAEMON)
+    _check_express_update(service, params)
     # Everything is checked on a copy, so that a refused update leaves no trace.
     draft = copy.copy(service)
     draft.deployment_configuration = _merge_configuration(service.deployment_configuration, params)
@@ -266,6 +267,16 @@ def update_service(backend: "SandboxEcs", params: Mapping[str, Any]) -> SandboxS
     is_new = is_new or (draft.is_scheduled and not service.is_scheduled)
     _apply_draft(backend, service, draft, begin=is_new or bool(params.get("forceNewDeployment")))
     return service
+
+
+def _check_express_update(service: SandboxService, params: Mapping[str, Any]) -> None:
+    """Refuse what only ECS sets for an Express service (developer guide, Express Mode, service defaults)."""
+    strategy = (params.get("deploymentConfiguration") or {}).get("strategy")
+    is_changed = strategy is not None and strategy != service.deployment_configuration["strategy"]
+    if service.resource_management_type == "ECS" and (is_changed or params.get("loadBalancers")):
+        raise InvalidEcsParameter(
+            "Load balancers and the deployment strategy of an Express service can't be updated."
+        )
 
 
 def _apply_draft(
