@@ -137,6 +137,21 @@ def _skip_empty_choices(shape: Any, value: Mapping[str, Any]) -> Iterator[tuple[
             yield key, inner
 
 
+_DAEMON_MESSAGE = (
+    "belongs to the definition of a daemon of managed instances, which no step deploys. Update the daemon in "
+    "AWS with aws ecs update-daemon"
+)
+_EXPRESS_MESSAGE = (
+    "belongs to the definition of an Express service, which ECS itself deploys. Use aws ecs "
+    "update-express-gateway-service"
+)
+# Keys of definitions beside that of CreateService, which no step deploys.
+_FOREIGN_KEYS: Mapping[str, str] = {
+    "daemonName": _DAEMON_MESSAGE,
+    "daemonTaskDefinitionArn": _DAEMON_MESSAGE,
+    "infrastructureRoleArn": _EXPRESS_MESSAGE,
+    "primaryContainer": _EXPRESS_MESSAGE,
+}
 CLEANUP_ADVICE = "Clean up, in the editor, does that"
 # Spellings of deploymentConfiguration in the command line and in copied responses (T11).
 _CONFIGURATION_KEYS = ("deployment-configuration", "deploymentConfiguration")
@@ -184,6 +199,8 @@ def check_manifest(kind: str, document: Document) -> CheckedManifest:
     value, notes = convert_values(shape, value, lambda path: _get_spelling(document, path))
     if wrapped := _find_wrapper_problem(definition, value):
         return CheckedManifest(value, (_build_problem(document, wrapped.path, wrapped.message),))
+    if kind == SERVICE_DEFINITION and (key := next((key for key in _FOREIGN_KEYS if key in value), "")):
+        return CheckedManifest(value, (_build_problem(document, (key,), _FOREIGN_KEYS[key]),))
     ignored = [key for key in definition.ignored if key in value]
     request = {key: inner for key, inner in value.items() if key not in definition.ignored}
     problems = validate_parameters(

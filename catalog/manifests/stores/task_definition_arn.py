@@ -56,6 +56,11 @@ def describe_arn_problem(text: str) -> str:
     """Return the problem of a task definition ARN, or an empty text; expressions are valid."""
     if "<+" in text or _ARN_PATTERN.match(text):
         return ""
+    if ":daemon-task-definition/" in text:
+        return (
+            "is the ARN of a daemon task definition. No step deploys daemons of managed instances: update "
+            "the daemon in AWS with aws ecs update-daemon"
+        )
     if not text:
         return "needs the ARN of a task definition"
     return (

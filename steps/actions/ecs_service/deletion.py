@@ -8,6 +8,7 @@ from steps.actions.confirmations import CallRecord, Confirmation
 from steps.actions.context import StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
 from steps.actions.ecs_service.daemons import is_daemon
+from steps.actions.ecs_service.express_services import refuse_express
 from steps.actions.ecs_service.snapshots import GONE_STATUSES, build_snapshot, delete_ecs_service
 
 _SAVED_SERVICE = "service before"
@@ -19,6 +20,7 @@ def _read_service(context: StepContext, name: str, expected: list[str]) -> EcsSe
     live = context.ecs.describe_service(context.cluster, name)
     if live is None or live.status in GONE_STATUSES:
         return None
+    refuse_express(name, live.raw)
     primary = live.primary
     own_ids = {primary.id, primary.task_definition} if primary else set()
     if expected and not own_ids & set(expected):

@@ -13,6 +13,7 @@ from steps.actions.confirmations import CallRecord, Confirmation, has_recent_wri
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
 from steps.actions.ecs_service.daemons import is_daemon
+from steps.actions.ecs_service.express_services import refuse_express
 from steps.actions.ecs_service.snapshots import GONE_STATUSES, build_snapshot, is_own_deployment
 from steps.actions.scaling_state import (
     compute_bounds,
@@ -150,6 +151,7 @@ class FindServiceToScale(Action):
                 f"There is no ECS service {self.service} in cluster {context.cluster}. Correct service of "
                 "the step, or deploy it first.",
             )
+        refuse_express(self.service, live.raw)
         if is_daemon(live.raw):
             raise ActionFailed(
                 "CONTROLLER_NOT_SUPPORTED",

@@ -6,6 +6,8 @@ Source: ECS API, Service.resourceManagementType and CreateExpressGatewayService.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from steps.actions.base import ActionFailed
+
 EXPRESS_REASON: Final = (
     "It is an Express service: ECS itself manages its load balancer, auto scaling and deployments, by a "
     "definition of its own"
@@ -19,3 +21,12 @@ EXPRESS_ADVICE: Final = (
 def is_express(service: Mapping[str, Any]) -> bool:
     """Return whether a description of DescribeServices is that of an Express service."""
     return service.get("resourceManagementType") == "ECS"
+
+
+def refuse_express(name: str, service: Mapping[str, Any]) -> None:
+    """Raise `ActionFailed` for an Express service, which no step may change."""
+    if is_express(service):
+        raise ActionFailed(
+            "CONTROLLER_NOT_SUPPORTED",
+            f"Service {name} is left alone. {EXPRESS_REASON}. {EXPRESS_ADVICE}.",
+        )

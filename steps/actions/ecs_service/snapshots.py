@@ -17,7 +17,7 @@ from steps.actions.confirmations import (
 )
 from steps.actions.context import EarlierStep, ServiceObservation, StepContext
 from steps.actions.ecs_service.daemons import get_scheduling, is_daemon
-from steps.actions.ecs_service.express_services import EXPRESS_ADVICE, EXPRESS_REASON, is_express
+from steps.actions.ecs_service.express_services import refuse_express
 from steps.actions.ecs_service.update_fields import merge_deployment_fields
 
 ECS = "ECS"
@@ -115,8 +115,7 @@ def refuse_foreign_controller(
     controller = get_controller(raw)
     strategy = raw.get("deploymentConfiguration", {}).get("strategy", "ROLLING")
     name = before["name"]
-    if is_express(raw):
-        raise _build_controller_error(f"Service {name} is left alone. {EXPRESS_REASON}. {EXPRESS_ADVICE}.")
+    refuse_express(name, raw)
     if controller != ECS:
         raise _build_controller_error(
             f"Service {name} is deployed by the {controller} controller. Deploy it with "

@@ -120,6 +120,20 @@ def test_a_definition_that_no_step_can_deploy_is_refused(field: str, path: str, 
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "advice"),
+    [
+        ("daemonName: agent\ncapacityProviderArns: [managed]\n", "daemonName", "aws ecs update-daemon"),
+        ("serviceName: web\nprimaryContainer: {image: web}\n", "primaryContainer", "express-gateway-service"),
+    ],
+)
+def test_definitions_of_daemons_and_express_services_are_refused_with_the_way_out(
+    text: str, key: str, advice: str
+) -> None:
+    (problem,) = check_text(SERVICE_DEFINITION, text).problems
+    assert (problem.path, advice in problem.message) == (key, True)
+
+
 def test_only_the_rolling_step_deploys_a_daemon() -> None:
     document = parse_manifest("serviceName: web\nschedulingStrategy: DAEMON\n", "f")
     assert check_deployable(document) == ()

@@ -12,7 +12,6 @@ from connectors.models import Connector
 from inventory.adoption.live import read_adoption_snapshots
 from inventory.adoption.owners import describe_other_owner
 from inventory.adoption.proposals import AdoptionProposal
-from inventory.adoption.refusals import check_service
 from inventory.drift import clusters, drift_scan
 from inventory.models.adoption import Adoption
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
@@ -26,6 +25,8 @@ from inventory.queries.drift import get_adoption_failure
 from inventory.sync.scans.runner import run_scan
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
+from tests.contract.endpoint import Aws
+from tests.contract.express_services import create_express_service
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.adoption.foreign_services import (
     STATES,
@@ -222,26 +223,17 @@ def test_what_another_project_deploys_by_its_own_connector_is_told_and_not_taken
 def test_an_express_service_is_marked_and_refused_with_the_way_out(
     drive: Drive, browse: Callable[[User], Client]
 ) -> None:
-    create(drive, "express", desiredCount=0, taskDefinition=_register(drive))
+    create_express_service(Aws.pretend(drive.sandbox), "express")
     sync_cluster()
-    record = EcsServiceRecord.objects.get(name="express")
-    EcsServiceRecord.objects.update(description={**record.description, "resourceManagementType": "ECS"})
     page = browse(User.objects.get(username="admin")).get(
         reverse("unknown-services", args=[Infrastructure.objects.get().pk])
     )
     assert "Express service" in page.content.decode()
     assert "Managed by ECS" in page.content.decode()
     assert 'value="express"' not in page.content.decode()
-    record.refresh_from_db()
-    (reason,) = check_service(record.description)
-    assert "update-express-gateway-service" in reason
-
-
-def _register(drive: Drive) -> str:
-    container = {**build_task_definition(drive)["containerDefinitions"][0], "memory": 64}
-    definition = {"family": "express", "containerDefinitions": [container]}
-    revision = drive.call("ecs", "RegisterTaskDefinition", definition)["taskDefinition"]
-    return str(revision["taskDefinitionArn"])
+    adoption = read_adoption("express")
+    assert adoption.state == STATES.REFUSED
+    assert "update-express-gateway-service" in adoption.reason
 
 
 def _deploy_elsewhere(name: str) -> Service:

@@ -3,7 +3,14 @@
 import pytest
 
 from catalog.manifests.documents import BadDocument
-from catalog.manifests.stores import StoreError, fetch_documents, get_store_title, is_store, list_store_names
+from catalog.manifests.stores import (
+    StoreError,
+    describe_arn_problem,
+    fetch_documents,
+    get_store_title,
+    is_store,
+    list_store_names,
+)
 from connectors.operations import save_file
 from rbac.models import Scope, User
 
@@ -67,3 +74,9 @@ def test_a_broken_file_is_refused_with_its_line(project: Scope, admin: User) -> 
     save_file(actor=admin, scope=project, path="/bad.yaml", content="a: 1\nb: [1, 2\n")
     with pytest.raises(BadDocument, match=r"/bad\.yaml, line 3"):
         fetch_documents(build_source("FileStore", ["/bad.yaml"]), project)
+
+
+def test_the_arn_of_a_daemon_task_definition_is_refused_with_the_way_out() -> None:
+    prefix = "arn:aws:ecs:us-east-1:123456789012"
+    assert describe_arn_problem(f"{prefix}:task-definition/web:7") == ""
+    assert "aws ecs update-daemon" in describe_arn_problem(f"{prefix}:daemon-task-definition/agent:7")
