@@ -21,6 +21,7 @@ from sandbox.clock import CLOCK
 from sandbox.faults import InjectedFaults
 from sandbox.journal import SandboxJournal
 from sandbox.programs import CONTAINER_PROCESSES
+from sandbox.quotas import RequestQuotas
 from sandbox.seed import AccountSeed, complete_seed, create_seed
 from sandbox.services import autoscaling, cloudwatch, ecr, elb
 from sandbox.services.cloudformation.internal_client import InternalClient
@@ -130,6 +131,7 @@ class Account:
         self.lock = RLock()
         self.journal = SandboxJournal()
         self.faults = InjectedFaults()
+        self.quotas = RequestQuotas()
         self.file = StateFile(folder) if folder else None
         self.is_dirty = False
         self.saved = 0
@@ -191,6 +193,7 @@ class Account:
         """Empty the account; the journal numbers continue."""
         with self.lock:
             self.faults.clear()
+            self.quotas.enforce(False)
             BROKEN_RULES.clear()
             SNAPSHOT_RULES.clear()
             self.journal.reset()

@@ -43,6 +43,7 @@ class ControlApi:
             ("DELETE", "/sandbox/faults"): self._clear_faults,
             ("GET", "/sandbox/broken-rules"): lambda _: {"broken": sorted(BROKEN_RULES)},
             ("POST", "/sandbox/broken-rules"): self._break_rules,
+            ("POST", "/sandbox/quotas"): self._enforce_quotas,
             ("GET", "/sandbox/programs"): self._list_programs,
             ("GET", "/sandbox/clock"): lambda _: CLOCK.describe(),
             ("POST", "/sandbox/clock"): self._set_clock,
@@ -127,6 +128,14 @@ class ControlApi:
             BROKEN_RULES.clear()
             BROKEN_RULES.update(rules)
         return {"broken": sorted(BROKEN_RULES)}
+
+    def _enforce_quotas(self, data: RequestValues) -> Any:
+        """Enforce AWS's request quotas until the next reset, or end that."""
+        if not isinstance(enforced := data.get("enforced"), bool):
+            raise InvalidControlRequest("enforced is true or false")
+        with self.account.lock:
+            self.account.quotas.enforce(enforced)
+        return {"enforced": enforced}
 
     def _set_clock(self, data: RequestValues) -> Any:
         seconds, speed = (_read_number(data, name) for name in ("advance", "speed"))

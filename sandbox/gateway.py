@@ -72,7 +72,7 @@ class Gateway:
         with self.account.lock:
             if stranger := self._reject(call):
                 return stranger
-            fault = self.account.faults.strike(call)
+            fault = self.account.faults.strike(call) or self._exceed_quota(call)
             if fault is None and is_simulation(call):
                 respond = simulate_policy(call, self.account.faults.active)
                 self._record_call(call, error="", fault="")
@@ -113,6 +113,13 @@ class Gateway:
             return None
         self._record_call(call, error=code, fault="")
         return build_error_response(call, 400 if is_json else 403, code, text)
+
+    def _exceed_quota(self, call: AwsRequest) -> InjectedFault | None:
+        """Return a throttling for a call that exceeds an enforced quota."""
+        account = get_account_id_from(call.access_key)
+        if self.account.quotas.admits(account, call.region, call.service, call.operation):
+            return None
+        return InjectedFault("throttle")
 
     def _refuse(self, call: AwsRequest, fault: InjectedFault) -> AwsHttpResponse:
         """Return the response of a fault that prevents the call."""

@@ -50,6 +50,10 @@ class SandboxProcess:
         """Break these rules of AWS, and no other, until the next reset."""
         self.control("POST", "broken-rules", {"rules": rules})
 
+    def enforce_quotas(self) -> None:
+        """Throttle calls beyond AWS's published quotas until the next reset."""
+        self.control("POST", "quotas", {"enforced": True})
+
     def journal(self, after: int = 0) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = self.control("GET", f"journal?after={after}")["entries"]
         return entries
