@@ -93,6 +93,10 @@ bench-in-flight: $(VENV)/dev.stamp ## Measure many rollouts at once; IN_FLIGHT=5
 bench-logs: $(VENV)/dev.stamp ## Measure the log, from a container's output to a hundred sockets
 	@$(BIN)/python -m benchmarks logs
 
+.PHONY: bench-batches
+bench-batches: $(VENV)/dev.stamp ## Measure 200 deployments that start at once; STARTS=40 for fewer
+	@$(BIN)/python -m benchmarks batches
+
 .PHONY: bench-pages
 bench-pages: $(VENV)/dev.stamp ## Measure pages with 100,000 executions; BENCH_DATABASE=postgres for one only
 	@$(BIN)/python -m benchmarks pages

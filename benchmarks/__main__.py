@@ -14,6 +14,7 @@ from django.core.management import call_command
 
 from benchmarks import (
     agents,
+    batches,
     clients,
     crowd,
     delegate,
@@ -30,6 +31,7 @@ from benchmarks.goals import Figure, format_goals
 
 MEASUREMENTS = {
     "agents": agents,
+    "batches": batches,
     "policy": policy,
     "lines": lines,
     "clients": clients,

@@ -98,6 +98,7 @@ GOALS: Final[Mapping[str, Goal]] = {
     ),
     "P10 p95": Goal("the same, p95", 5.5, "s"),
     "P11 click": Goal("click to UpdateService while many start, p95", 1.5, "s"),
+    "P11 batch": Goal("first click to last UpdateService, 200 in one account", 220, "s"),
     "P12 sync": Goal(
         "calls of a sync of 3 clusters, 200 services, 1,000 tasks", proof="tests/inventory/sync"
     ),

@@ -89,9 +89,9 @@ class EnvironmentSettings(BaseSettings):
     """How many times faster than AWS the sandbox runs."""
     aws_endpoints_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_AWS_ENDPOINTS")
     """Whether connectors may set an AWS endpoint of their own. Unset: yes, in production no."""
-    aws_quota_share: float = Field(0.25, alias="SLIPWAY_AWS_QUOTA_SHARE", gt=0, le=100)
-    """The share of AWS's default API quota that is used, for each account and region; above 1 where AWS has
-    raised the quota.
+    aws_quota_share: float = Field(1.0, alias="SLIPWAY_AWS_QUOTA_SHARE", gt=0, le=100)
+    """The share of AWS's default API quota that is used at most, for each account and region; above 1 where
+    AWS has raised the quota. Slipway starts at half of it, and learns from AWS.
     """
     manager_credentials_allowed: bool | None = Field(None, alias="SLIPWAY_ALLOW_MANAGER_CREDENTIALS")
     """Whether connectors may use the AWS credentials of Slipway itself. Unset: yes, in production no."""

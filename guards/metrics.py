@@ -19,6 +19,12 @@ AWS_CALLS = Counter(
 AWS_CALL_SECONDS = Histogram(
     "slipway_aws_call_seconds", "Time of a call to AWS.", ["service"], buckets=_SECONDS
 )
+AWS_RATES = Gauge(
+    "slipway_aws_rate",
+    "Calls a second that Slipway makes at most, learned from AWS, by account and region, and kind of calls.",
+    ["location", "calls"],
+    multiprocess_mode="mostrecent",
+)
 RECONCILE_SECONDS = Histogram(
     "slipway_reconcile_seconds",
     "Time of a reconcile pass of one execution, by result: done or failed.",

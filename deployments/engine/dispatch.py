@@ -99,6 +99,7 @@ def _list_changed_in_cluster(
         # Each pass makes the call itself then, and logs the error.
         rate_limits.record_throttling(get_rate_limit_key(stage), error, runtime.now())
         return [execution.pk for execution in batch]
+    rate_limits.record_success(get_rate_limit_key(stage), "ecs", "DescribeServices", runtime.now())
     services: dict[str, dict[str, Any]] = {
         service.get("serviceName", ""): service for service in descriptions
     }

@@ -224,6 +224,7 @@ class JournalCaller:
             raise
         else:
             row.state, row.result = CallState.ANSWERED, json.dumps(result)
+            _record_success(self._context, row)
             return result
         finally:
             row.answered_at = runtime.now()
@@ -256,6 +257,7 @@ class JournalCaller:
             raise
         failpoint("call.answered")
         self._settle(row, CallState.ANSWERED, sent, result=result)
+        _record_success(context, row)
         return result
 
     def _refuse_if_interrupted(self) -> None:
@@ -292,6 +294,10 @@ class JournalCaller:
             duration_ms=int((runtime.monotonic() - sent) * 1000),
         )
         self._context.save()
+
+
+def _record_success(context: JournaledPhase, row: AwsCall) -> None:
+    rate_limits.record_success(context.rate_limit_key, row.service, row.operation, context.runtime.now())
 
 
 class CheckCaller:
@@ -337,6 +343,7 @@ class CheckCaller:
             raise
         else:
             row.state, row.error = CallState.ANSWERED, None
+            _record_success(self._context, row)
             return result
         finally:
             row.answered_at = runtime.now()

@@ -189,12 +189,11 @@ def record_answer(
     )
     if changed:
         call = AwsCall.objects.select_related("step__stage__connector").get(pk=call_id)
-        if error is not None:
-            rate_limits.record_throttling(
-                get_rate_limit_key(call.step.stage, known_region(call.step.stage, call.step)),
-                error,
-                runtime.now(),
-            )
+        rate_limit_key = get_rate_limit_key(call.step.stage, known_region(call.step.stage, call.step))
+        if error is None:
+            rate_limits.record_success(rate_limit_key, call.service, call.operation, runtime.now())
+        else:
+            rate_limits.record_throttling(rate_limit_key, error, runtime.now())
         wake_after_commit(call.execution_id, runtime)
     return bool(changed)
 

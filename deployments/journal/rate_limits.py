@@ -1,10 +1,9 @@
-"""Rate limits of AWS APIs: token buckets shared by all workers through Valkey."""
+"""Rate limits of AWS APIs: learning token buckets shared by all workers through Valkey."""
 
 import logging
-import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -13,184 +12,18 @@ from django.conf import settings
 
 from aws.errors import AwsError, Throttled
 from deployments.journal.engine_signals import RateLimited
-
-LONGEST_BACKOFF_SECONDS = 30
-BACKOFF_RESET_SECONDS = 120
-# Lifetime of a reservation that is not redeemed.
-RESERVATION_TTL_SECONDS = 120
-BUCKET_TTL_SECONDS = 3600
-
-
-@dataclass(frozen=True)
-class TokenRequest:
-    """Request for `count` tokens of one bucket, or with `throttled` the report of a throttled call.
-
-    `burst` and `per_second` are its size and refill; a refill of 0 means unlimited. `now` is in seconds.
-    `reservation` names the holder that queues if there is no token; empty for none.
-    """
-
-    key: str
-    burst: float
-    per_second: float
-    now: float
-    count: int = 0
-    reservation: str = ""
-    throttled: bool = False
-
-
-@dataclass(frozen=True)
-class TokenGrant:
-    """Number of granted tokens, and the seconds to wait if there are none."""
-
-    granted: int
-    wait: float
-
-
-@dataclass
-class _Bucket:
-    full_at: float = 0.0
-    rest_until: float = 0.0
-    throttled_at: float = 0.0
-    times: int = 0
-
-
-@dataclass
-class LocalBuckets:
-    """Buckets of one process, used without Valkey."""
-
-    _buckets: dict[str, _Bucket] = field(default_factory=dict)
-    _reservations: dict[str, float] = field(default_factory=dict)
-
-    def draw(self, request: TokenRequest) -> TokenGrant:
-        """Return the same grant as the script in Valkey."""
-        bucket = self._buckets.setdefault(request.key, _Bucket())
-        if request.throttled:
-            _extend_backoff(bucket, request)
-            return TokenGrant(0, bucket.rest_until - request.now)
-        if request.now < bucket.rest_until:
-            return TokenGrant(0, bucket.rest_until - request.now)
-        if not request.per_second:
-            return TokenGrant(request.count, 0.0)
-        ready = self._reservations.get(request.reservation)
-        if ready is not None:
-            return self._redeem(request, ready)
-        return self._draw_tokens(bucket, request)
-
-    def _redeem(self, request: TokenRequest, ready: float) -> TokenGrant:
-        if request.now < ready:
-            return TokenGrant(0, ready - request.now)
-        del self._reservations[request.reservation]
-        return TokenGrant(1, 0.0)
-
-    def _draw_tokens(self, bucket: _Bucket, request: TokenRequest) -> TokenGrant:
-        each, now = 1 / request.per_second, request.now
-        room = request.burst * each
-        full_at = max(bucket.full_at, now)
-        granted = min(request.count, max(math.floor((room - (full_at - now)) / each + 1e-6), 0))
-        bucket.full_at = full_at + granted * each
-        if granted:
-            return TokenGrant(granted, 0.0)
-        ready = full_at + each - room
-        if request.reservation:
-            self._reservations[request.reservation] = ready
-            bucket.full_at = full_at + each
-        return TokenGrant(0, ready - now)
-
-    def read_times(self, key: str, reservation: str) -> tuple[float, float]:
-        """Return when a reservation is ready, and until when a bucket rests; 0 for none."""
-        bucket = self._buckets.get(key, _Bucket())
-        return self._reservations.get(reservation, 0.0), bucket.rest_until
-
-    def reset(self) -> None:
-        """Restore full buckets without reservations."""
-        self._buckets.clear()
-        self._reservations.clear()
-
-
-def _extend_backoff(bucket: _Bucket, request: TokenRequest) -> None:
-    """Double the backoff; calls in flight together count as throttled once."""
-    now = request.now
-    if now >= bucket.rest_until:
-        is_repeated = now - bucket.throttled_at < BACKOFF_RESET_SECONDS
-        bucket.times = bucket.times + 1 if is_repeated else 1
-        bucket.rest_until = now + min(2 ** (bucket.times - 1), LONGEST_BACKOFF_SECONDS)
-    bucket.throttled_at = now
-    if request.per_second:
-        bucket.full_at = max(bucket.full_at, bucket.rest_until + request.burst / request.per_second)
-
-
-# KEYS: bucket, reservation. ARGV: fields of the request. Result: tokens, seconds to wait.
-TOKEN_SCRIPT = f"""
-local bucket, reservation = KEYS[1], KEYS[2]
-local burst, rate, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local count, is_queued, throttled = tonumber(ARGV[4]), ARGV[5] == '1', ARGV[6] == '1'
-local kept = redis.call('HMGET', bucket, 'full_at', 'rest_until', 'throttled_at', 'times')
-local full_at, rest_until = tonumber(kept[1] or 0), tonumber(kept[2] or 0)
-local throttled_at, times = tonumber(kept[3] or 0), tonumber(kept[4] or 0)
-
-local function answer(granted, wait)
-  return {{granted, string.format('%.6f', wait)}}
-end
-
-local function keep(ahead)
-  redis.call('HSET', bucket, 'full_at', string.format('%.6f', full_at),
-    'rest_until', string.format('%.6f', rest_until),
-    'throttled_at', string.format('%.6f', throttled_at), 'times', times)
-  redis.call('EXPIRE', bucket, math.ceil(math.max(ahead, 0)) + {BUCKET_TTL_SECONDS})
-end
-
-if throttled then
-  if now >= rest_until then
-    times = (now - throttled_at < {BACKOFF_RESET_SECONDS}) and times + 1 or 1
-    rest_until = now + math.min(2 ^ (times - 1), {LONGEST_BACKOFF_SECONDS})
-  end
-  throttled_at = now
-  if rate > 0 then full_at = math.max(full_at, rest_until + burst / rate) end
-  keep(full_at - now)
-  return answer(0, rest_until - now)
-end
-if now < rest_until then return answer(0, rest_until - now) end
-if rate == 0 then return answer(count, 0) end
-if is_queued then
-  local ready = tonumber(redis.call('GET', reservation) or -1)
-  if ready >= 0 and now < ready then return answer(0, ready - now) end
-  if ready >= 0 then
-    redis.call('DEL', reservation)
-    return answer(1, 0)
-  end
-end
-
-local each = 1 / rate
-local room = burst * each
-full_at = math.max(full_at, now)
-local granted = math.min(count, math.max(math.floor((room - (full_at - now)) / each + 1e-6), 0))
-if granted > 0 then
-  full_at = full_at + granted * each
-  keep(full_at - now)
-  return answer(granted, 0)
-end
-local ready = full_at + each - room
-if is_queued then
-  local ttl = math.ceil(ready - now) + {RESERVATION_TTL_SECONDS}
-  redis.call('SET', reservation, string.format('%.6f', ready), 'EX', ttl)
-  full_at = full_at + each
-end
-keep(full_at - now)
-return answer(0, ready - now)
-"""
-
-
-def build_script_arguments(request: TokenRequest) -> tuple[list[str], list[str]]:
-    """Return the keys and arguments of the script for a request."""
-    return [request.key, request.reservation or request.key], [
-        f"{request.burst:.6f}",
-        f"{request.per_second:.6f}",
-        f"{request.now:.6f}",
-        str(request.count),
-        "1" if request.reservation else "0",
-        "1" if request.throttled else "0",
-    ]
-
+from deployments.journal.token_buckets import (
+    GROWTH_SECONDS,
+    STATE_FIELDS,
+    TOKEN_SCRIPT,
+    BucketState,
+    CallReport,
+    LocalBuckets,
+    TokenGrant,
+    TokenRequest,
+    build_script_arguments,
+)
+from guards.metrics import AWS_RATES
 
 logger = logging.getLogger(__name__)
 LONGEST_WAIT = timedelta(seconds=30)
@@ -229,74 +62,107 @@ def get_rate_limit(service: str, operation: str) -> RateLimit:
     return limit or RateLimit(f"{service} calls", 0, 0)
 
 
-def take_token(rate_limit_key: str, service: str, operation: str, *, holder: str, now: datetime) -> None:
-    """Take one token, or raise `RateLimited` with a reservation for `holder`."""
+def take_token(
+    rate_limit_key: str, service: str, operation: str, *, holder: str, now: datetime, owner: str = ""
+) -> None:
+    """Take one token, or raise `RateLimited` with a place in the queue for `holder`.
+
+    `owner` is the person or the cause behind the call. One without a call in the last seconds may overtake
+    the queue, so that a batch does not delay the deployment of somebody else.
+    """
     limit = get_rate_limit(service, operation)
+    request = _build_request(rate_limit_key, limit, now, count=1)
     grant = _query_buckets(
-        _build_request(
-            rate_limit_key, limit, now, count=1, reservation=f"{_get_key(rate_limit_key, limit)}:{holder}"
-        )
+        replace(request, reservation=f"{request.key}:{holder}", owner=owner), limit, rate_limit_key
     )
     if not grant.granted:
         raise RateLimited(now + min(timedelta(seconds=grant.wait), LONGEST_WAIT))
 
 
 def take_tokens(rate_limit_key: str, limit: RateLimit, count: int, now: datetime) -> int:
-    """Take up to `count` tokens without a reservation, and return how many were granted."""
-    return _query_buckets(_build_request(rate_limit_key, limit, now, count=count)).granted
+    """Take up to `count` tokens without a place in the queue, and return how many were granted."""
+    request = _build_request(rate_limit_key, limit, now, count=count)
+    return _query_buckets(request, limit, rate_limit_key).granted
+
+
+def record_success(rate_limit_key: str, service: str, operation: str, now: datetime) -> None:
+    """Record a call that AWS answered: its bucket grows, once a second at most."""
+    limit = get_rate_limit(service, operation)
+    key, seconds = _get_key(rate_limit_key, limit), now.timestamp()
+    if limit.per_second and abs(seconds - _buckets.succeeded_at.get(key, 0.0)) >= GROWTH_SECONDS:
+        _buckets.succeeded_at[key] = seconds
+        request = _build_request(rate_limit_key, limit, now, report=CallReport.SUCCEEDED)
+        _query_buckets(request, limit, rate_limit_key)
 
 
 def record_throttling(rate_limit_key: str, error: AwsError, now: datetime) -> None:
-    """Record a throttled call: all callers of its bucket wait, twice as long each time."""
+    """Record a throttled call: its bucket shrinks, and all its callers wait, twice as long each time."""
     if isinstance(error, Throttled):
-        _query_buckets(
-            _build_request(
-                rate_limit_key, get_rate_limit(error.service, error.operation), now, throttled=True
-            )
-        )
+        limit = get_rate_limit(error.service, error.operation)
+        request = _build_request(rate_limit_key, limit, now, report=CallReport.THROTTLED)
+        _query_buckets(request, limit, rate_limit_key)
 
 
 @dataclass(frozen=True)
 class RateLimitWait:
-    """Wait for a token of a rate limit, or for the end of a pause after AWS throttled a call."""
+    """Wait for a token of a rate limit, or for the end of a pause after AWS throttled a call.
+
+    `per_second` is the learned rate, `quota` the greatest one; both are 0 for an unlimited bucket.
+    """
 
     limit: str
     until: datetime
     is_throttled: bool
+    per_second: float
+    quota: float
 
 
 def find_rate_limit_wait(rate_limit_key: str, *, holder: str, now: datetime) -> RateLimitWait | None:
-    """Return what the calls of `holder` wait for; a reservation comes before a pause of all calls."""
+    """Return what the calls of `holder` wait for; a place in a queue comes before a pause of all calls."""
     limits = list(_OPERATIONS)
-    times = _read_times([_get_key(rate_limit_key, limit) for limit in limits], holder)
-    waits = [
-        RateLimitWait(limit.name, datetime.fromtimestamp(moment, UTC), is_throttled)
-        for is_throttled in (False, True)
-        for limit, moments in zip(limits, times, strict=True)
-        if (moment := moments[is_throttled]) > now.timestamp()
-    ]
-    return next(iter(waits), None)
+    states = _read_states([_get_key(rate_limit_key, limit) for limit in limits], holder)
+    tickets: list[RateLimitWait] = []
+    pauses: list[RateLimitWait] = []
+    for limit, (state, ticket) in zip(limits, states, strict=True):
+        quota = limit.per_second * settings.AWS_QUOTA_SHARE
+        ready = 0.0 if ticket is None else state.estimate_ready(ticket, quota)
+        for waits, moment in ((tickets, ready), (pauses, state.rest_until)):
+            if moment > now.timestamp():
+                until = datetime.fromtimestamp(moment, UTC)
+                waits.append(RateLimitWait(limit.name, until, waits is pauses, quota * state.level, quota))
+    return next(iter(tickets + pauses), None)
 
 
-def _read_times(keys: Sequence[str], holder: str) -> list[tuple[float, float]]:
-    """Return for each bucket when the reservation of `holder` is ready, and until when it rests."""
+def _read_states(keys: Sequence[str], holder: str) -> list[tuple[BucketState, float | None]]:
+    """Return for each bucket its state, and the ticket of `holder`; new states if Valkey does not answer."""
     client = _get_client()
     if client is None or time.monotonic() < _buckets.local_until:
-        return [_buckets.own.read_times(key, f"{key}:{holder}") for key in keys]
+        return [_buckets.own.get_state(key, f"{key}:{holder}") for key in keys]
     try:
         with client.pipeline(transaction=False) as batch:
             for key in keys:
+                batch.hmget(key, list(STATE_FIELDS))
                 batch.get(f"{key}:{holder}")
-                batch.hget(key, "rest_until")
-            values = [float(value or 0) for value in batch.execute()]
+            values = batch.execute()
     except redis.RedisError:
-        return [(0.0, 0.0)] * len(keys)
-    return list(zip(values[::2], values[1::2], strict=True))
+        return [(BucketState(), None)] * len(keys)
+    return [
+        (_parse_state(state), None if ticket is None else float(ticket))
+        for state, ticket in zip(values[::2], values[1::2], strict=True)
+    ]
+
+
+def _parse_state(values: Sequence[bytes | None]) -> BucketState:
+    known = {
+        name: float(value) for name, value in zip(STATE_FIELDS, values, strict=True) if value is not None
+    }
+    return BucketState(**cast("dict[str, Any]", known))
 
 
 def reset_buckets() -> None:
     """Reset this process's buckets and use Valkey again."""
     _buckets.own.reset()
+    _buckets.succeeded_at.clear()
     _buckets.local_until = 0.0
 
 
@@ -310,20 +176,16 @@ def _build_request(
     now: datetime,
     *,
     count: int = 0,
-    reservation: str = "",
-    throttled: bool = False,
+    report: CallReport = CallReport.NONE,
 ) -> TokenRequest:
     share: float = settings.AWS_QUOTA_SHARE
-    # A bucket smaller than one token would never grant one.
-    burst = max(limit.burst * share, 1.0)
     return TokenRequest(
         _get_key(rate_limit_key, limit),
-        burst,
+        limit.burst * share,
         limit.per_second * share,
         now.timestamp(),
         count,
-        reservation,
-        throttled,
+        report=report,
     )
 
 
@@ -334,25 +196,35 @@ class _Buckets:
     own: LocalBuckets = field(default_factory=LocalBuckets)
     clients: dict[str, redis.Redis] = field(default_factory=dict)
     scripts: dict[redis.Redis, Any] = field(default_factory=dict)
+    # When this process last reported a success of each bucket.
+    succeeded_at: dict[str, float] = field(default_factory=dict)
     local_until: float = 0.0
 
 
 _buckets = _Buckets()
 
 
-def _query_buckets(request: TokenRequest) -> TokenGrant:
+def _query_buckets(request: TokenRequest, limit: RateLimit, rate_limit_key: str) -> TokenGrant:
+    """Query a bucket, and publish its rate for Prometheus."""
+    grant = _draw(request)
+    if limit.per_second:
+        AWS_RATES.labels(rate_limit_key, limit.name).set(request.per_second * grant.level)
+    return grant
+
+
+def _draw(request: TokenRequest) -> TokenGrant:
     """Query the shared buckets; this process's own for some seconds if Valkey fails."""
     client = _get_client()
     if client is None or time.monotonic() < _buckets.local_until:
         return _buckets.own.draw(request)
     keys, values = build_script_arguments(request)
     try:
-        granted, wait = cast("list[str]", _register_script(client)(keys, values))
+        granted, wait, level = cast("list[str]", _register_script(client)(keys, values))
     except redis.RedisError as error:
         _buckets.local_until = time.monotonic() + LOCAL_FALLBACK_SECONDS
         logger.warning("Valkey does not answer, this process counts its calls to AWS alone: %s", error)
         return _buckets.own.draw(request)
-    return TokenGrant(int(granted), float(wait))
+    return TokenGrant(int(granted), float(wait), float(level))
 
 
 def _register_script(client: redis.Redis) -> Any:

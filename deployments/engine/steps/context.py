@@ -127,8 +127,15 @@ class EngineStepContext(AwsClients):
         return get_rate_limit_key(self.reconcile_context.stage, self.region)
 
     def take_token(self, row: AwsCall) -> None:
-        holder, now = str(self.reconcile_context.execution.pk), self.runtime.now()
-        rate_limits.take_token(self.rate_limit_key, row.service, row.operation, holder=holder, now=now)
+        execution = self.reconcile_context.execution
+        rate_limits.take_token(
+            self.rate_limit_key,
+            row.service,
+            row.operation,
+            holder=str(execution.pk),
+            owner=str(execution.started_by_id or "triggers"),
+            now=self.runtime.now(),
+        )
 
     @property
     def is_forward(self) -> bool:

@@ -93,6 +93,7 @@ def _make_call(scan: ClusterScan, caller: Caller, call: ReadCall) -> bool:
         response = caller.call(call.service, call.operation, call.params)
     except AwsError as error:
         return scan.handle_error(error)
+    rate_limits.record_success(scan.rate_limit_key, call.service, call.operation, get_database_time())
     if call.operation == "DescribeScalableTargets":
         cluster = scan.cluster
         publish_targets(cluster.connector, cluster.region, call.params, response, started_at=started_at)

@@ -1,10 +1,11 @@
 """Writes that wait for the quota: in line, and never on what was read before the wait."""
 
-from datetime import datetime, timedelta
+from collections import Counter
 
 import pytest
 
 from deployments.journal import rate_limits
+from deployments.journal.engine_signals import RateLimited
 from deployments.journal.rate_limits import get_rate_limit
 from deployments.models import Execution
 from tests.fixtures.engine_driver import Drive
@@ -16,8 +17,14 @@ HERE = "123456789012/us-east-1"
 
 
 def use_tokens(drive: Drive, operation: str) -> None:
-    """Leave no token for this operation."""
-    assert rate_limits.take_tokens(HERE, get_rate_limit("ecs", operation), 1000, drive.clock.now()) > 0
+    """Leave no token for this operation, also none for newcomers."""
+    now = drive.clock.now()
+    assert rate_limits.take_tokens(HERE, get_rate_limit("ecs", operation), 1000, now) > 0
+    for name in map(str, range(1000)):
+        try:
+            rate_limits.take_token(HERE, "ecs", operation, holder=name, owner=name, now=now)
+        except RateLimited:
+            return
 
 
 def test_a_write_that_waited_is_not_sent_over_somebody_elses_deployment(drive: Drive) -> None:
@@ -44,17 +51,23 @@ def test_a_write_that_waited_is_sent_once_it_has_a_token(drive: Drive) -> None:
     assert drive.effects(after=mark).count("UpdateService") == 1
 
 
-def test_eight_that_start_at_once_register_as_fast_as_a_quarter_of_the_quota_allows(drive: Drive) -> None:
-    executions = make_fleet(8).start(["1.27"] * 8)
+def run_fleet(drive: Drive, count: int) -> Counter[str]:
+    """Deploy so many services at once where AWS's quotas are enforced; return the throttled operations."""
+    executions = make_fleet(count).start(["1.27"] * count)
+    drive.sandbox.enforce_quotas()
     mark = drive.mark()
     for execution in executions:
         drive.until_over(execution)
     assert set(Execution.objects.values_list("outcome", flat=True)) == {"COMPLETED"}
     journal = drive.sandbox.journal(mark)
-    register_times = [
-        datetime.fromisoformat(entry["at"])
-        for entry in journal
-        if entry["operation"] == "RegisterTaskDefinition"
-    ]
-    assert len(register_times) == 8
-    assert register_times[-1] - register_times[0] >= timedelta(seconds=4 * 3 - 1)
+    assert sum(entry["operation"] == "CreateService" and not entry["error"] for entry in journal) == count
+    return Counter(entry["operation"] for entry in journal if entry["fault"])
+
+
+def test_twelve_that_start_at_once_exceed_no_quota_of_aws(drive: Drive) -> None:
+    assert run_fleet(drive, 12) == {}
+
+
+def test_all_are_deployed_although_another_tool_uses_the_quota_up(drive: Drive) -> None:
+    drive.sandbox.fault("throttle", operation="RegisterTaskDefinition", count=2)
+    assert run_fleet(drive, 6) == {"RegisterTaskDefinition": 2}, "one throttled call slows all others down"

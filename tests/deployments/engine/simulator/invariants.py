@@ -64,7 +64,8 @@ def _check_quota(schedule: Schedule) -> list[str]:
 
 
 def _compute_allowance(limit: RateLimit, share: float, duration: timedelta) -> float:
-    burst_size = max(limit.burst * share, 1)
+    # The queue and the newcomers have at least one token each.
+    burst_size = max(limit.burst * share, 2)
     return burst_size + limit.per_second * share * (duration + PAID_BEFORE).total_seconds() + 1
 
 
