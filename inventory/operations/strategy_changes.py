@@ -9,6 +9,7 @@ from catalog.models import Service
 from catalog.operations import read_service_spec, update_service
 from connectors.operations.files import save_file
 from delegates.models import LookupRequest
+from inventory.strategy_changes.obstacles import list_service_obstacles
 from inventory.strategy_changes.proposals import (
     ChangeableStage,
     StrategyChange,
@@ -56,7 +57,7 @@ class StrategyChoice:
     test: str = ""
     alternate_group: str = ""
     role: str = ""
-    percent: float = 10
+    percent: float = 10.0
     step_minutes: int = 5
     bake_minutes: int = 5
 
@@ -118,7 +119,9 @@ def change_strategy(*, actor: User, pipeline: Pipeline, choice: StrategyChoice, 
 def _build_change(actor: User, pipeline: Pipeline, choice: StrategyChoice) -> StrategyChange:
     read = read_stage(actor=actor, pipeline=pipeline, stage=choice.stage, is_repeated=True)
     settings = _build_settings(read, choice)
-    return build_change(read.stage, read.reading, settings, [*_list_obstacles(actor, read.stage)])
+    return build_change(
+        read.stage, read.reading, settings, _list_known_obstacles(actor, read, choice.strategy)
+    )
 
 
 def _build_settings(read: ReadStage, choice: StrategyChoice) -> StrategySettings:
@@ -130,7 +133,7 @@ def _build_settings(read: ReadStage, choice: StrategyChoice) -> StrategySettings
         production=_get_reference(production),
         test=_get_reference(test),
         role=choice.role,
-        percent=choice.percent,
+        percent=float(choice.percent),
         step_minutes=choice.step_minutes,
         bake_minutes=choice.bake_minutes,
         controller=get_controller(read.reading.service),
@@ -138,7 +141,11 @@ def _build_settings(read: ReadStage, choice: StrategyChoice) -> StrategySettings
     )
 
 
-def _list_obstacles(actor: User, stage: ChangeableStage) -> Iterator[str]:
+def _list_known_obstacles(actor: User, read: ReadStage, strategy: str) -> list[str]:
+    return [*list_service_obstacles(read.reading, strategy), *_list_owner_obstacles(actor, read.stage)]
+
+
+def _list_owner_obstacles(actor: User, stage: ChangeableStage) -> Iterator[str]:
     for resource in (stage.pipeline, stage.target.service):
         if management := find_management(resource):
             yield f"{management} The differences below show what to change."

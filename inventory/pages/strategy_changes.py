@@ -16,6 +16,7 @@ from inventory.operations.strategy_changes import (
     read_stage,
 )
 from inventory.pages.strategy_forms import StrategySettingsForm
+from inventory.strategy_changes.obstacles import list_service_obstacles
 from inventory.strategy_changes.proposals import list_stage_targets
 from inventory.strategy_changes.strategies import TITLES, describe_strategy_name
 from pipelines.models import Pipeline
@@ -48,6 +49,8 @@ def change_pipeline_strategy(request: PageRequest, pk: int) -> HttpResponse:
     content |= _describe_stage(read)
     if strategy not in TITLES:
         return _render(request, content)
+    if obstacles := list(list_service_obstacles(read.reading, strategy)):
+        return _render(request, {**content, "obstacles": obstacles})
     form = StrategySettingsForm(request.POST or None, read=read, strategy=strategy)
     content["form"] = form
     if request.method != "POST" or not form.is_valid():

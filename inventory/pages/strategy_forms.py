@@ -98,7 +98,7 @@ class StrategySettingsForm(PageForm):
             label="Traffic of each step in percent" if is_linear else "Canary traffic in percent",
             min_value=_LEAST_PERCENT[self.strategy],
             max_value=100,
-            initial=present.get(percent, _DEFAULT_PERCENT),
+            initial=f"{present.get(percent, _DEFAULT_PERCENT):g}",
         )
         self.fields["step_minutes"] = forms.IntegerField(
             label="Minutes between the steps" if is_linear else "Minutes before all traffic",

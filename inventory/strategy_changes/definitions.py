@@ -55,14 +55,15 @@ def _change_fields(definition: dict[str, Any], settings: StrategySettings) -> No
     if not isinstance(configuration, dict):
         raise NotEditable(f"{_CONFIGURATION} is an expression. Change the strategy in the YAML.")
     had_strategy = "strategy" in configuration
+    new_fields = _build_native_fields(settings) if settings.is_native else {}
     for name in NATIVE_FIELDS:
-        if name != _HOOKS or not settings.is_native:
+        if name not in new_fields and (name != _HOOKS or not settings.is_native):
             configuration.pop(name, None)
     _change_balancers(definition, settings)
     if settings.strategy == CLASSIC:
         configuration.pop(_BREAKER, None)
     elif settings.is_native:
-        configuration |= _build_native_fields(settings)
+        configuration |= new_fields
     elif had_strategy:
         # UpdateService leaves the strategy as it is if it is missing.
         configuration["strategy"] = settings.strategy
@@ -79,7 +80,7 @@ def _build_native_fields(settings: StrategySettings) -> dict[str, Any]:
     }
     if settings.strategy in PERCENT_FIELDS:
         name, percent, minutes = PERCENT_FIELDS[settings.strategy]
-        number = int(settings.percent) if settings.percent == int(settings.percent) else settings.percent
+        number = int(settings.percent) if float(settings.percent).is_integer() else settings.percent
         fields[name] = {percent: number, minutes: settings.step_minutes}
     return fields
 

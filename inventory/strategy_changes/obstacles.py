@@ -14,52 +14,51 @@ from inventory.strategy_changes.strategies import (
 )
 from steps.actions.ecs_service.controller_changes import list_controller_obstacles
 from steps.actions.ecs_service.daemons import is_daemon
-from steps.actions.ecs_service.snapshots import ECS
+from steps.actions.ecs_service.snapshots import CONTROLLER_TOOLS, ECS, get_controller
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}", re.ASCII)
 
 
-def list_obstacles(reading: ServiceReading, settings: StrategySettings) -> Iterator[str]:
-    """Yield why the change cannot be made, each with the next step."""
+def list_service_obstacles(reading: ServiceReading, strategy: str) -> Iterator[str]:
+    """Yield why no settings make the strategy possible for the service as it runs, each with the next "
+    "step."""
     service = reading.service
     if not service:
         yield (
             f"ECS runs no service {reading.name} in this cluster. Choose the strategy in the pipeline "
-            "editor: there "
-            "is no traffic to keep."
+            "editor: there is no traffic to keep."
         )
         return
-    if is_daemon(service) and settings.strategy != ROLLING:
+    if is_daemon(service) and strategy != ROLLING:
         yield "DAEMON services are deployed rolling only. Use schedulingStrategy REPLICA."
-    if settings.controller != ECS:
+    if get_controller(service) != ECS:
         yield from list_controller_obstacles(service)
     elif len(service.get("deployments") or ()) > 1:
         yield "A deployment of the service is running. Wait until it ends."
-    yield from _list_route_obstacles(reading, settings)
-
-
-def _list_route_obstacles(reading: ServiceReading, settings: StrategySettings) -> Iterator[str]:
-    pair = {reading.strategy, settings.strategy}
-    if CLASSIC in pair and pair & {*NATIVE_STRATEGIES, "CODE_DEPLOY", "EXTERNAL"}:
+    pair = {reading.strategy, strategy}
+    if CLASSIC in pair and pair & {*NATIVE_STRATEGIES, *CONTROLLER_TOOLS}:
         yield (
             f"{describe_strategy_name(reading.strategy)} changes to rolling first. Change to rolling, run "
-            "the "
-            "pipeline, then change again."
+            "the pipeline, then change again."
         )
-    balancers = reading.service.get("loadBalancers") or ()
-    if not balancers and not reading.service.get("taskSets"):
-        if settings.strategy != ROLLING:
-            yield "The service has no load balancer, so there is no traffic to shift. Add one first."
-        return
+    balancers = service.get("loadBalancers") or ()
+    if strategy != ROLLING and not (balancers or service.get("taskSets")):
+        yield "The service has no load balancer, so there is no traffic to shift. Add one first."
     if len(balancers) > 1:
         yield (
-            "The service has several load balancers. Change the strategy in the pipeline and the definition."
+            "The service has several load balancers. Change the strategy in the pipeline and in the "
+            "service definition."
         )
+
+
+def list_setting_obstacles(reading: ServiceReading, settings: StrategySettings) -> Iterator[str]:
+    """Yield why a change with these settings would lose traffic or be refused, each with the next step."""
+    if not (reading.service.get("loadBalancers") or reading.service.get("taskSets")):
+        return
     if settings.strategy != CLASSIC and not settings.target_group:
         yield (
-            "TRAFFIC_WOULD_BE_LOST: no single target group of the service receives the production "
-            "traffic. Finish "
-            "or roll back the shift of traffic first."
+            "TRAFFIC_WOULD_BE_LOST: no single target group of the service receives the production traffic. "
+            "Finish or roll back the shift of traffic first."
         )
     if settings.strategy != ROLLING:
         yield from _list_rule_obstacles(reading, settings)

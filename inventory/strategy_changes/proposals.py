@@ -13,7 +13,7 @@ from catalog.manifests.kinds import SERVICE_DEFINITION
 from catalog.manifests.yaml_drafts import NotEditable
 from inventory.strategy_changes.consequences import describe_changes, describe_losses
 from inventory.strategy_changes.definitions import change_definition, change_pipeline, choose_template
-from inventory.strategy_changes.obstacles import list_obstacles
+from inventory.strategy_changes.obstacles import list_setting_obstacles
 from inventory.strategy_changes.readings import RuleChoice, ServiceReading
 from inventory.strategy_changes.sources import DefinitionSource, find_definition_source
 from inventory.strategy_changes.strategies import (
@@ -143,8 +143,8 @@ def build_change(
     settings: StrategySettings,
     known_obstacles: Sequence[str] = (),
 ) -> StrategyChange:
-    """Build the change of a stage to a strategy; `known_obstacles` are those outside of AWS."""
-    obstacles = [*known_obstacles, *list_obstacles(reading, settings)]
+    """Build the change of a stage to a strategy; `known_obstacles` are those of any settings."""
+    obstacles = [*known_obstacles, *list_setting_obstacles(reading, settings)]
     definition, pipeline = stage.source.text, stage.pipeline.yaml
     try:
         definition = change_definition(definition, settings)

@@ -63,7 +63,7 @@ class StrategySettings:
     production: RuleReference | None = None
     test: RuleReference | None = None
     role: str = ""
-    percent: float = 10
+    percent: float = 10.0
     step_minutes: int = 5
     bake_minutes: int = 5
     controller: str = ECS

@@ -55,7 +55,7 @@ def canary(native: Native) -> StrategyChoice:
 def start_rolling(native: Native) -> None:
     choose_rolling(native, "target1")
     save_steps(native, "EcsRollingDeploy", "EcsRollingRollback")
-    deploy(native, "1")
+    native.run("1")
 
 
 def list_step_types(native: Native) -> list[str]:
@@ -100,7 +100,7 @@ def test_a_rolling_service_becomes_blue_green_of_slipway_and_rolling_again(nativ
 
 
 def test_a_canary_of_ecs_becomes_blue_green_of_slipway_by_way_of_rolling(native: Native) -> None:
-    deploy(native, "1")
+    native.run("1")
     review = preview(native, replace(canary(native), strategy="SLIPWAY_BLUE_GREEN"))
     assert any("changes to rolling first" in obstacle for obstacle in review.obstacles)
 
@@ -113,4 +113,4 @@ def test_the_service_definition_keeps_its_comments(native: Native) -> None:
     change(native, canary(native))
     node.refresh_from_db()
     assert node.content.startswith("# The shop\n")
-    assert node.version == 2
+    assert node.versions.get().note == "Strategy changed to Canary by ECS"
