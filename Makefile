@@ -85,6 +85,10 @@ bench-agents: $(VENV)/dev.stamp ## Measure agents on one web server; AGENTS_SOCK
 bench-clients: $(VENV)/dev.stamp ## Measure rollouts beside other clients; ROUNDS=6 for more of them
 	@$(BIN)/python -m benchmarks clients
 
+.PHONY: bench-fleet
+bench-fleet: $(VENV)/dev.stamp ## Measure 10,000 agents on two web servers; FLEET_SOCKETS=800 FLEET_POLLING=200 for fewer
+	@$(BIN)/python -m benchmarks fleet
+
 .PHONY: bench-in-flight
 bench-in-flight: $(VENV)/dev.stamp ## Measure many rollouts at once; IN_FLIGHT=50 PARKED=500 for fewer
 	@$(BIN)/python -m benchmarks in_flight

@@ -88,15 +88,15 @@ def report() -> Iterator[str | Figure]:
             yield f"  {POLLING:,} long polls: {grown:.0f} KiB each, {threads} threads in the server"
             yield "  told and taken                       p50 ms    p99 ms    max ms"
             goals = {"heard": "P3 socket", "taken": "P3 taken"}
-            yield from _measure_delivery(crowd, "by socket, offered", on_sockets, TASKS, _offer_task, goals)
+            yield from _measure_delivery(crowd, "by socket, offered", on_sockets, TASKS, offer_task, goals)
             goals = {"taken": "P3 poll"}
-            yield from _measure_delivery(crowd, "by long poll, offered", polling, TASKS, _offer_task, goals)
+            yield from _measure_delivery(crowd, "by long poll, offered", polling, TASKS, offer_task, goals)
             yield from _measure_delivery(
                 crowd,
                 "submitted and routed",
                 on_sockets,
                 ROUTED,
-                _submit_task,
+                submit_named_task,
                 {"heard": "P3 routed"},
                 per_second=1,
                 percentile=50,
@@ -134,7 +134,7 @@ def _compare_sockets(slipway: Sockets, bare: Sockets) -> Iterator[str | Figure]:
 Send = Callable[[DelegateInstance], DelegateTask]
 
 
-def _offer_task(instance: DelegateInstance) -> DelegateTask:
+def offer_task(instance: DelegateInstance) -> DelegateTask:
     """Offer a routed task to an instance: one row and one notification."""
     # So long that no second round of routing comes between.
     delegate, soon = instance.delegate, timezone.now() + timedelta(minutes=5)
@@ -144,7 +144,7 @@ def _offer_task(instance: DelegateInstance) -> DelegateTask:
     return task
 
 
-def _submit_task(instance: DelegateInstance) -> DelegateTask:
+def submit_named_task(instance: DelegateInstance) -> DelegateTask:
     """Submit a task as deployments do, with routing over all delegates."""
     url = f"https://{instance.pk}.example.com"
     scope, name = instance.delegate.scope, instance.delegate.name

@@ -66,6 +66,7 @@ GOALS: Final[Mapping[str, Goal]] = {
         cause="parsing each message and building each answer; bare ASGI in the same run is the bound",
     ),
     "P2 socket": Goal("memory of an idle socket of a delegate", 32, "KiB"),
+    "P2 fleet": Goal("the same of 8,000 on two web servers", 32, "KiB"),
     "P3 socket": Goal("task offered to notice by socket, p99", 100, "ms"),
     "P3 taken": Goal("task offered to task taken by socket, p99", 100, "ms"),
     "P3 poll": Goal(
@@ -75,6 +76,9 @@ GOALS: Final[Mapping[str, Goal]] = {
         cause="polls that begin in the same second each read the offers once",
     ),
     "P3 routed": Goal("task submitted, routed and noticed, p50", 100, "ms"),
+    "P3 fleet offered": Goal("100 tasks a second to 10,000 delegates, offered to taken, p99", 100, "ms"),
+    "P3 fleet routed": Goal("the same with submission and routing, p99", 100, "ms"),
+    "P4 reconnect": Goal("8,000 sockets back after a restart of both web servers", 20, "s"),
     "P5 lines": Goal("log lines stored while 100 sockets watch", 20_000, "/s", is_least=True),
     "P5 cores": Goal("processor for these, writer and web server", 1, "core"),
     "P6 p50": Goal("from a line to the socket, p50", 120, "ms"),

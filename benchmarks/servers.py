@@ -77,9 +77,9 @@ def build_channel_layers(broker_url: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def start_server(application: str, environment: Mapping[str, str]) -> Iterator[Server]:
-    """Run a web server of one process until the block ends."""
-    port = str(free_port())
+def start_server(application: str, environment: Mapping[str, str], port: str = "") -> Iterator[Server]:
+    """Run a web server of one process until the block ends, by default on a free port."""
+    port = port or str(free_port())
     url = f"http://127.0.0.1:{port}"
     options = ("--port", port, *UVICORN, *QUIET, *KEPT_OPEN)
     with running(
