@@ -59,6 +59,11 @@ urlpatterns = [
     path("infrastructures/<int:pk>/daemons/", daemons.list_daemons_page, name="daemons"),
     path("infrastructures/<int:pk>/unknown/read", adoptions.read_service, name="read-for-adoption"),
     path(
+        "services/<int:pk>/strategy/",
+        strategy_changes.choose_service_stage,
+        name="change-service-strategy",
+    ),
+    path(
         "pipelines/<int:pk>/strategy/",
         strategy_changes.change_pipeline_strategy,
         name="change-strategy",

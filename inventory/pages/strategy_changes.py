@@ -1,4 +1,4 @@
-"""Page that changes the strategy by which a pipeline deploys a running service."""
+"""Pages that change the strategy by which a pipeline deploys a running service."""
 
 from typing import Any, Final
 
@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from inventory.operations.strategy_changes import (
     EDIT_PIPELINE,
@@ -15,12 +16,15 @@ from inventory.operations.strategy_changes import (
     preview_strategy_change,
     read_stage,
 )
+from inventory.pages.services import get_service
 from inventory.pages.strategy_forms import StrategySettingsForm
 from inventory.strategy_changes.obstacles import list_service_obstacles
 from inventory.strategy_changes.proposals import list_stage_targets
 from inventory.strategy_changes.strategies import TITLES, describe_strategy_name
+from pipelines.definition.parser import parse_pipeline
 from pipelines.models import Pipeline
-from rbac.policy import can, require
+from pipelines.queries import find_pipelines_using
+from rbac.policy import can, filter_visible, require
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.forms.resource_pages import Breadcrumb
 from web.http.problems import Problem
@@ -56,6 +60,29 @@ def change_pipeline_strategy(request: PageRequest, pk: int) -> HttpResponse:
     if request.method != "POST" or not form.is_valid():
         return _render(request, content, status=form.http_status)
     return _review(request, pipeline, form, content)
+
+
+@require_sign_in
+@require_safe
+def choose_service_stage(request: PageRequest, pk: int) -> HttpResponse:
+    """List the stages that deploy a service, of the pipelines that the user may edit."""
+    service = get_service(request, pk)
+    visible = find_pipelines_using(service, request.user).visible
+    rows = Pipeline.objects.filter(pk__in=[pipeline.pk for pipeline in visible]).select_related("scope")
+    stages = [
+        (pipeline, stage)
+        for pipeline in filter_visible(request.user, EDIT_PIPELINE, rows).order_by("name", "pk")
+        for stage in parse_pipeline(pipeline.yaml).stages
+        if stage.service == service.identifier
+    ]
+    back = reverse("service-dashboard", args=[service.pk])
+    content = {
+        "service": service,
+        "stages": stages,
+        "breadcrumbs": [Breadcrumb("Services", reverse("services")), Breadcrumb(service.name, back)],
+        "here": "Change strategy",
+    }
+    return render(request, "inventory/strategy_stages.html", content)
 
 
 def _review(

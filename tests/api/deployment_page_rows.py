@@ -74,6 +74,7 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         (Ask("post", Needs("core_environment_edit", 302), body=build_accept_form, is_form=True),), comparison
     ),
     "daemons": allow_get(Needs("core_environment_view"), use_key_of("infrastructure")),
+    "change-service-strategy": allow_get(Needs("core_service_view"), use_key_of("service")),
     "change-strategy": Row(
         (
             get(Needs("core_pipeline_edit", also=("core_service_edit",))),

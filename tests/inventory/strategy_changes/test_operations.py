@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.models import Environment, Infrastructure, Manifest, Service
-from connectors.models import Connector
-from delegates.models import LookupRequest
+from catalog.models import Manifest
 from inventory.operations.strategy_changes import (
     StrategyChoice,
     change_strategy,
@@ -17,9 +15,8 @@ from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden
 from tests.fixtures.people import make_person
-from tests.inventory.strategy_changes.readings import GREEN, PRODUCTION, ROLE, TEST, build_option
-from tests.inventory.strategy_changes.test_definitions import DEFINITION, PIPELINE
-from web.clock import get_database_time
+from tests.inventory.strategy_changes.read_pipelines import make_read_pipeline
+from tests.inventory.strategy_changes.readings import GREEN, PRODUCTION, ROLE, TEST
 from web.http.problems import Conflict
 
 pytestmark = pytest.mark.django_db
@@ -30,42 +27,7 @@ CANARY = StrategyChoice(
 
 @pytest.fixture
 def pipeline(admin: User, project: Scope) -> Pipeline:
-    """A pipeline whose service a delegate has read for the administrator."""
-    connector = Connector.objects.create(
-        scope=project,
-        identifier="aws",
-        name="AWS",
-        kind=Connector.Kind.AWS,
-        spec={"type": "InheritFromDelegate", "delegateSelectors": ["x"]},
-    )
-    environment = Environment.objects.create(scope=project, identifier="dev", name="Dev")
-    Infrastructure.objects.create(
-        environment=environment,
-        identifier="main",
-        name="Main",
-        connector=connector,
-        region="us-east-1",
-        cluster="demo",
-    )
-    service = Service.objects.create(scope=project, identifier="shop", name="Shop")
-    Manifest.objects.create(
-        service=service,
-        identifier="service",
-        kind=Manifest.Kind.SERVICE_DEFINITION,
-        store="Inline",
-        content=DEFINITION,
-    )
-    LookupRequest.objects.create(
-        connector=connector,
-        kind=LookupRequest.Kind.TRAFFIC,
-        region="us-east-1",
-        subject="demo/shop",
-        requested_by=admin,
-        requested_at=get_database_time(),
-        finished_at=get_database_time(),
-        report={"seen": [build_option()]},
-    )
-    return Pipeline.objects.create(scope=project, identifier="shop", name="Shop", yaml=PIPELINE)
+    return make_read_pipeline(project, admin)
 
 
 def read_definition() -> dict[str, Any]:
@@ -101,7 +63,7 @@ def test_service_definition_and_pipeline_are_saved_with_audit_entries(
 
 def test_a_pipeline_that_changed_since_the_review_changes_nothing(admin: User, pipeline: Pipeline) -> None:
     digest = preview_strategy_change(actor=admin, pipeline=pipeline, choice=CANARY).digest
-    Pipeline.objects.update(yaml=PIPELINE.replace("duration: 1m", "duration: 2m"))
+    Pipeline.objects.update(yaml=pipeline.yaml.replace("duration: 1m", "duration: 2m"))
     pipeline.refresh_from_db()
     before = count_changes()
     with pytest.raises(Conflict, match="since the review"):
@@ -112,7 +74,7 @@ def test_a_pipeline_that_changed_since_the_review_changes_nothing(admin: User, p
 def test_a_service_of_another_stage_too_is_refused_with_the_next_step(
     admin: User, project: Scope, pipeline: Pipeline
 ) -> None:
-    text = PIPELINE.replace("identifier: shop\n", "identifier: second\n", 1)
+    text = pipeline.yaml.replace("identifier: shop\n", "identifier: second\n", 1)
     Pipeline.objects.create(scope=project, identifier="second", name="Second", yaml=text)
     change = preview_strategy_change(actor=admin, pipeline=pipeline, choice=CANARY)
     assert any("stage deploy of pipeline Second" in obstacle for obstacle in change.obstacles)

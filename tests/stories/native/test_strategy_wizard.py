@@ -113,4 +113,4 @@ def test_the_service_definition_keeps_its_comments(native: Native) -> None:
     change(native, canary(native))
     node.refresh_from_db()
     assert node.content.startswith("# The shop\n")
-    assert node.versions.get().note == "Strategy changed to Canary by ECS"
+    assert node.versions.latest("version").note == "Strategy changed to Canary by ECS"
