@@ -125,7 +125,8 @@ def find_rate_limit_wait(rate_limit_key: str, *, holder: str, now: datetime) -> 
     pauses: list[RateLimitWait] = []
     for limit, (state, ticket) in zip(limits, states, strict=True):
         quota = limit.per_second * settings.AWS_QUOTA_SHARE
-        ready = 0.0 if ticket is None else state.estimate_ready(ticket, quota)
+        is_queued = ticket is not None and ticket <= state.issued
+        ready = state.estimate_ready(ticket or 0.0, quota) if is_queued else 0.0
         for waits, moment in ((tickets, ready), (pauses, state.rest_until)):
             if moment > now.timestamp():
                 until = datetime.fromtimestamp(moment, UTC)

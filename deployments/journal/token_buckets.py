@@ -151,7 +151,8 @@ class LocalBuckets:
     def _redeem(self, bucket: BucketState, request: TokenRequest) -> int | None:
         """Return whether the ticket of the holder is served; None if it has none."""
         ticket = self._tickets.get(request.reservation)
-        if ticket is None:
+        if ticket is None or ticket > bucket.issued + _EPSILON:
+            # The ticket of a bucket that was lost would never be served.
             return None
         if bucket.available + _EPSILON < ticket:
             return 0
@@ -271,7 +272,7 @@ local function wait_for(ticket)
 end
 
 local ticket = is_queued and redis.call('GET', reservation)
-if ticket then
+if ticket and tonumber(ticket) <= issued + {_EPSILON} then
   if available + {_EPSILON} < tonumber(ticket) then return wait_for(tonumber(ticket)) end
   redis.call('DEL', reservation)
   return answer(1, 0)

@@ -223,6 +223,19 @@ def test_valkey_and_a_process_alone_give_the_same_answers(live_broker: str) -> N
     assert len(levels) > 20, "the level moves"
 
 
+@pytest.mark.usefixtures("live_broker")
+def test_a_place_in_the_line_of_a_bucket_that_valkey_lost_is_given_anew(
+    settings: Settings,
+) -> None:
+    settings.AWS_QUOTA_SHARE = 1.0
+    waits = [get_wait(f"holder {number}") for number in range(20)]
+    assert waits[-1] > 0
+    with redis.Redis.from_url(settings.CACHES["default"]["LOCATION"]) as client:
+        assert client.delete(f"quota:{HERE}:definition changes")
+
+    assert get_wait("holder 19") == 0
+
+
 def test_without_valkey_a_process_counts_alone_and_says_so(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
