@@ -43,9 +43,13 @@ def list_due_daemon_clusters(cluster: SyncedCluster, now: datetime) -> list[str]
     if is_recent and not is_deploying:
         return []
     tasks = ServiceInstance.objects.filter(cluster=cluster, stopped_at=None, launch_type=MANAGED_INSTANCES)
-    member = daemons.values_list("arn", flat=True).first() or tasks.values_list("arn", flat=True).first()
-    match = _MEMBER_ARN_PATTERN.fullmatch(member or "")
+    match = _MEMBER_ARN_PATTERN.fullmatch(_get_any_arn(daemons) or _get_any_arn(tasks))
     return [f"{match[1]}:cluster/{match[2]}"] if match else []
+
+
+def _get_any_arn(rows: QuerySet[EcsDaemon] | QuerySet[ServiceInstance]) -> str:
+    # Without an order, the database need not walk all tasks of all clusters by their keys.
+    return next(iter(rows.order_by().values_list("arn", flat=True)[:1]), "")
 
 
 def list_due_daemons(cluster: SyncedCluster, _: datetime) -> list[str]:
