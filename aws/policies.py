@@ -149,8 +149,8 @@ EXTENSION_POLICIES = (
     ),
     IamPolicy(
         "image-events",
-        "Events of pushed images",
-        "Reads the queue to which EventBridge sends the pushes to Amazon ECR.",
+        "Events of ECS and of pushed images",
+        "Reads the queues to which EventBridge sends the events of ECS, and the pushes to Amazon ECR.",
         {
             "sqs:ReceiveMessage": "Receives the events.",
             "sqs:DeleteMessage": "Deletes an event once it is stored.",

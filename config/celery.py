@@ -69,6 +69,23 @@ class LifeSigns(bootsteps.StartStopStep):
         self.signs.end()
 
 
+class EventQueues(bootsteps.StartStopStep):
+    """Step of the worker's main process that reads the event queues that no other worker reads."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def start(self, worker: Any) -> None:
+        """Start the threads, after the children were forked."""
+        from delegates.event_queues.threads import QueueReaders
+
+        self.readers = QueueReaders()
+        self.readers.start()
+
+    def stop(self, worker: Any) -> None:
+        """End the threads."""
+        self.readers.stop()
+
+
 class Metrics(bootsteps.Step):
     """Step of the worker's main process that serves the counters of its children to Prometheus."""
 
@@ -86,4 +103,5 @@ class Metrics(bootsteps.Step):
 
 
 app.steps["worker"].add(LifeSigns)
+app.steps["worker"].add(EventQueues)
 app.steps["worker"].add(Metrics)

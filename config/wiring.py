@@ -29,6 +29,7 @@ def connect_apps() -> None:
     _register_work_delays()
     _register_database_guards()
     _register_inventory()
+    _register_event_listeners()
     _register_retention()
     _register_policy_documents()
 
@@ -152,6 +153,14 @@ def _register_inventory() -> None:
 
     register_badge(DRIFT_BADGE, count_drifted_services)
     register_owner_source(get_adoption_owners)
+
+
+def _register_event_listeners() -> None:
+    """Register the parts that events of AWS concern."""
+    from delegates.event_queues.events import register_event_listener
+    from deployments.tasks import wake_for_events
+
+    register_event_listener(wake_for_events)
 
 
 def _register_retention() -> None:

@@ -1,4 +1,4 @@
-"""Read-only admin pages of connectors, secrets and files."""
+"""Read-only admin pages of connectors, event queues, secrets and files."""
 
 from typing import Any, ClassVar
 
@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from connectors.models import Connector, FileNode, Secret
+from connectors.models import Connector, EventQueue, FileNode, Secret
 from rbac.admin.base import AllowedFiltersAdmin, has_permission_anywhere
 from rbac.policy import filter_visible
 
@@ -43,6 +43,16 @@ class ConnectorAdmin(ReadOnlyAdmin):
     permission = "core_connector_view"
     list_display = ("identifier", "name", "kind", "scope", "last_test_ok", "last_tested_at")
     search_fields = ("identifier", "name")
+
+
+@admin.register(EventQueue)
+class EventQueueAdmin(ReadOnlyAdmin):
+    """Admin list of event queues."""
+
+    permission = "core_connector_view"
+    list_display = ("connector", "region", "queue_url", "problem", "read_at", "last_event_at")
+    list_select_related = ("connector__scope",)
+    search_fields = ("connector__identifier", "queue_url")
 
 
 @admin.register(Secret)

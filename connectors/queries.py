@@ -1,6 +1,7 @@
 """Lookup of connectors, secrets and files that are visible from a scope."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -8,9 +9,10 @@ from django.db.models import QuerySet, Value
 from django.db.models.functions import StrIndex, Substr
 
 from connectors.file_store import filter_folder_contents
-from connectors.models import Connector, FileNode, Secret
+from connectors.models import Connector, EventQueue, FileNode, Secret
 from rbac.models import Scope
 from rbac.models.scopes import list_ancestor_paths
+from web.clock import get_database_time
 
 _REFERENCE_LEVELS: Final = {"account": 1, "org": 2}
 
@@ -23,6 +25,24 @@ def list_connectors(scope: Scope, *kinds: str) -> QuerySet[Connector]:
     accepted_kinds = kinds or (Connector.Kind.AWS,)
     connectors = Connector.objects.filter(scope__path__in=scope.ancestor_paths(), kind__in=accepted_kinds)
     return connectors.select_related("scope", "secret").order_by("identifier", "-scope__path")
+
+
+@dataclass(frozen=True)
+class EventQueueView:
+    """Event queue with its state as of now."""
+
+    queue: EventQueue
+    state: EventQueue.State
+    reason: str
+
+
+def list_event_queues(connector: Connector) -> list[EventQueueView]:
+    """Return the event queues of a connector by region."""
+    now = get_database_time()
+    return [
+        EventQueueView(queue, queue.get_state(now), queue.get_reason(now))
+        for queue in connector.event_queues.order_by("region")
+    ]
 
 
 def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | None:

@@ -1,8 +1,16 @@
-"""URLs of the pages of connectors, secrets and files."""
+"""URLs of the pages of connectors, event queues, secrets and files."""
 
 from django.urls import path
 
-from connectors.pages import connectors, file_actions, file_deletions, file_editor, files, secrets
+from connectors.pages import (
+    connectors,
+    event_queues,
+    file_actions,
+    file_deletions,
+    file_editor,
+    files,
+    secrets,
+)
 
 urlpatterns = [
     path("connectors/", connectors.list_connectors, name="connectors"),
@@ -11,6 +19,12 @@ urlpatterns = [
     path("connectors/<int:pk>/edit/", connectors.EditConnector.as_view(), name="edit-connector"),
     path("connectors/<int:pk>/delete/", connectors.DeleteConnector.as_view(), name="delete-connector"),
     path("connectors/<int:pk>/host-key/", connectors.review_host_key, name="connector-host-key"),
+    path(
+        "connectors/<int:pk>/event-queues/new/",
+        event_queues.NewEventQueue.as_view(),
+        name="new-event-queue",
+    ),
+    path("event-queues/<int:pk>/delete/", event_queues.DeleteEventQueue.as_view(), name="delete-event-queue"),
     path("secrets/", secrets.list_secrets, name="secrets"),
     path("secrets/new/", secrets.NewSecret.as_view(), name="new-secret"),
     path("secrets/<int:pk>/", secrets.show_secret, name="secret"),

@@ -1,12 +1,17 @@
 """Celery tasks that dispatch and reconcile executions."""
 
 import logging
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from celery import shared_task
+from django.db import transaction
 from kombu.exceptions import OperationalError
 
+from delegates.event_queues.events import ServiceEvent
+from deployments.engine import event_wakes
 from deployments.engine.dispatch import ExecutionBatch, claim_due_batches, reconcile_batch
 from deployments.engine.reconcile import record_crash, release_leases
 from deployments.journal.hidden_lines import show_hidden_lines
@@ -56,6 +61,19 @@ def show_hidden_log_lines(**_: Any) -> None:
         if not is_outage(error):
             raise
         logger.warning("Hidden log lines wait for the next attempt: %s", error)
+
+
+def wake_for_events(events: Sequence[ServiceEvent], now: datetime) -> None:
+    """Record events of ECS at the executions that wait, and dispatch those that are due after the commit."""
+    if event_wakes.record_events(events, now):
+        transaction.on_commit(_request_dispatch)
+
+
+def _request_dispatch() -> None:
+    try:
+        dispatch.apply_async(expires=3, retry=False)
+    except (OSError, OperationalError) as error:
+        logger.warning("Wake-up not published; the next tick dispatches: %s", error)
 
 
 def request_reconcile(execution_id: UUID) -> None:

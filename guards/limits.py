@@ -146,6 +146,12 @@ QUEUE_MESSAGE_CHARACTERS: Final = Limit(
     "message of a queue that an image trigger reads",
     f"{OWN_CHOICE}: an event has 1,000",
 )
+EVENT_CHARACTERS: Final = Limit(
+    256 * 1024,
+    "characters",
+    "event of AWS in the queue of a connector",
+    "https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html#eb-putevent-size",
+)
 TRIGGER_EVENTS_PER_LOOK: Final = Limit(
     50, "events", "events that a trigger takes from a repository at once; the others follow", OWN_CHOICE
 )

@@ -1,8 +1,8 @@
-"""URLs of the REST API of connectors, secrets and files."""
+"""URLs of the REST API of connectors, event queues, secrets and files."""
 
 from django.urls import path
 
-from connectors.api import connectors, file_deletions, file_nodes, files, secrets
+from connectors.api import connectors, event_queues, file_deletions, file_nodes, files, secrets
 
 urlpatterns = [
     path("connectors", connectors.Connectors.as_view(), name="api-connectors"),
@@ -11,6 +11,8 @@ urlpatterns = [
     path(
         "connectors/<int:pk>/host-key", connectors.ConnectorHostKey.as_view(), name="api-connector-host-key"
     ),
+    path("event-queues", event_queues.EventQueues.as_view(), name="api-event-queues"),
+    path("event-queues/<int:pk>", event_queues.EventQueueDetail.as_view(), name="api-event-queue"),
     path("secrets", secrets.Secrets.as_view(), name="api-secrets"),
     path("secrets/<int:pk>", secrets.SecretDetail.as_view(), name="api-secret"),
     path("secrets/<int:pk>/uses", secrets.SecretUsages.as_view(), name="api-secret-uses"),

@@ -1,10 +1,12 @@
-"""Models of connectors, secrets and files."""
+"""Models of connectors, event queues, secrets and files."""
 
 from connectors.models.connectors import Connector, Secret
+from connectors.models.event_queues import EventQueue
 from connectors.models.files import FileDeletion, FileNode, FileVersion
 
 __all__ = [
     "Connector",
+    "EventQueue",
     "FileDeletion",
     "FileNode",
     "FileVersion",

@@ -1,4 +1,4 @@
-"""Operations on connectors, secrets and files; pages, API and admin call them."""
+"""Operations on connectors, event queues, secrets and files; pages, API and admin call them."""
 
 from connectors.operations.connectors import (
     accept_host_key,
@@ -6,6 +6,7 @@ from connectors.operations.connectors import (
     delete_connector,
     update_connector,
 )
+from connectors.operations.event_queues import create_event_queue, delete_event_queue
 from connectors.operations.file_deletions import delete_file, purge_deletion, undelete_files
 from connectors.operations.files import create_folder, move_file, restore_file, save_file
 from connectors.operations.secrets import create_secret, delete_secret, run_secret_test, update_secret
@@ -13,9 +14,11 @@ from connectors.operations.secrets import create_secret, delete_secret, run_secr
 __all__ = [
     "accept_host_key",
     "create_connector",
+    "create_event_queue",
     "create_folder",
     "create_secret",
     "delete_connector",
+    "delete_event_queue",
     "delete_file",
     "delete_secret",
     "move_file",

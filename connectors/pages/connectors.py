@@ -28,6 +28,7 @@ from connectors.operations import (
     delete_connector,
     update_connector,
 )
+from connectors.queries import list_event_queues
 from connectors.required_access import find_missing_permissions, get_connector_requirements
 from connectors.usages import count_connector_usages, describe_connector_records, find_usages
 from rbac.models import Scope
@@ -119,6 +120,7 @@ def show_connector(request: PageRequest, pk: int) -> HttpResponse:
         "server": get_known_server(connector) if is_ssh_connector(connector) else None,
         "can_test": not lacks,
         "lacks": lacks,
+        "event_queues": list_event_queues(connector) if connector.kind == Connector.Kind.AWS else None,
         "tests_now": not lacks and request.session.pop(SAVED_CONNECTOR_KEY, None) == connector.pk,
     }
     return render(request, "connectors/connector.html", content)

@@ -1,9 +1,9 @@
 """Messages of SQS queues, received and deleted through connectors."""
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from aws.apis.sqs import get_queue_region
 from aws.errors import AwsError
 from connectors.models import Connector
 from connectors.required_access import get_connector_requirements, require_access
@@ -15,12 +15,6 @@ from delegates.access.remedies import describe_with_remedy
 from delegates.models import LookupRequest
 from rbac.models import User
 
-QUEUE_URL: Final = re.compile(
-    r"https?://[\w.:-]{1,100}/\d{12}/[\w-]{1,80}(\.fifo)?\Z",
-    re.ASCII,
-)
-_AWS_QUEUE: Final = re.compile(r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?/")
-
 
 def exchange_messages(
     *, actor: User, connector: Connector, queue_url: str, receipts: Sequence[str]
@@ -31,8 +25,7 @@ def exchange_messages(
     """
     require_access(actor, get_connector_requirements(connector))
     spec = parse_aws_spec(connector.spec)
-    match = _AWS_QUEUE.match(queue_url)
-    region = match[1] if match else spec.test_region
+    region = get_queue_region(queue_url) or spec.test_region
     if spec.is_remote:
         return create_lookup_request(
             actor=actor,

@@ -8,7 +8,7 @@ from aws.errors import AwsError, Denied, Unavailable, Undelivered
 from delegates.access.aws_access import ConnectorUnavailable
 from deployments.engine import failures, service_locks
 from deployments.engine.reconcile_context import ReconcileContext
-from deployments.engine.service_waits import get_check_interval, get_next_check
+from deployments.engine.service_waits import EventTimes, get_check_interval, get_next_check
 from deployments.engine.steps.context import EngineStepContext
 from deployments.engine.steps.inputs import to_json
 from deployments.journal.callers import CONFIRM_PHASE
@@ -88,7 +88,9 @@ def wait_for_next_check(
         return max(timedelta(0), min(context.wakes_at - now, LONGEST_CHECK_INTERVAL))
     if reconcile_context.service_wait is None:
         return get_check_interval(now - since)
-    return get_next_check(now, since, reconcile_context.service_wait.batch_key) - now
+    execution = reconcile_context.execution
+    events = EventTimes(execution.event_at, execution.woken_at)
+    return get_next_check(now, since, reconcile_context.service_wait.batch_key, events) - now
 
 
 def read_action(row: ActionRun) -> Action:

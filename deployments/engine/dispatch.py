@@ -15,10 +15,14 @@ from aws.apis.ecs_types import EcsService
 from aws.caller import split_batches
 from aws.errors import AwsError
 from delegates.access.aws_access import ConnectorUnavailable
+from deployments.engine.event_wakes import list_receiving_keys, record_unannounced_change
 from deployments.engine.lease import PASS_SECONDS
 from deployments.engine.reconcile import reconcile
 from deployments.engine.reconcile_context import ServiceSnapshot
 from deployments.engine.service_waits import (
+    COVERED_USUAL_WAIT,
+    NO_EVENTS,
+    EventTimes,
     get_batch_key,
     get_next_check,
     get_rate_limit_key,
@@ -39,6 +43,15 @@ class WaitingExecution:
     observed_state: str
     recheck_at: datetime | None
     dispatch_token: str
+    waiting_since: datetime | None
+    event_at: datetime | None
+
+    def is_change_unannounced(self, state: str, now: datetime) -> bool:
+        """Return whether a wait with rare checks missed a change of its service for want of an event."""
+        if not self.observed_state or state == self.observed_state or self.waiting_since is None:
+            return False
+        is_covered = EventTimes(self.event_at).is_covered(self.waiting_since)
+        return is_covered and self.event_at is not None and now - self.event_at > COVERED_USUAL_WAIT
 
 
 def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecution]:
@@ -51,7 +64,13 @@ def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecut
     return [
         WaitingExecution(*row)
         for row in rows.values_list(
-            "pk", "waits_for_service", "observed_state", "recheck_at", "dispatch_token"
+            "pk",
+            "waits_for_service",
+            "observed_state",
+            "recheck_at",
+            "dispatch_token",
+            "waiting_since",
+            "event_at",
         )
     ]
 
@@ -104,6 +123,7 @@ def _list_changed_in_cluster(
         service.get("serviceName", ""): service for service in descriptions
     }
     changed_ids: list[UUID] = []
+    is_unannounced = False
     published: dict[str, dict[str, Any] | None] = {}
     for execution in batch:
         raw = services.get(execution.waits_for_service)
@@ -120,7 +140,10 @@ def _list_changed_in_cluster(
             ServiceObservation(execution.waits_for_service, service, started_at),
         )
         changed_ids.append(execution.pk)
+        is_unannounced |= execution.is_change_unannounced(hash_observed_state(raw), started_at)
         published[execution.waits_for_service] = raw
+    if is_unannounced:
+        record_unannounced_change(get_rate_limit_key(stage), started_at)
     # Sync of the same cluster reuses these reads.
     recent_reads.publish_reads(recent_reads.SERVICES, get_batch_key(stage), published, started_at=started_at)
     return changed_ids
@@ -161,6 +184,7 @@ class _DueWait:
     rate_limit_key: str
     since: datetime
     check_at: datetime
+    events: EventTimes
 
 
 def claim_due_batches(runtime: EngineRuntime = LIVE_RUNTIME) -> list[ExecutionBatch]:
@@ -236,14 +260,18 @@ def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
     )
     fields = ("pk", "batch_key", "rate_limit_key", "waiting_since", "dispatch_backoff_until", "due_at")
     due_waits = [
-        _DueWait(pk, group, rate_limit_key, since, dispatch_backoff_until or due_at)
-        for pk, group, rate_limit_key, since, dispatch_backoff_until, due_at in due.values_list(*fields)[
-            :MOST_WAITING_CLAIMS
-        ]
+        _DueWait(pk, group, rate_limit_key, since, dispatch_backoff_until or due_at, EventTimes(*events))
+        for pk, group, rate_limit_key, since, dispatch_backoff_until, due_at, *events in due.values_list(
+            *fields, "event_at", "woken_at"
+        )[:MOST_WAITING_CLAIMS]
     ]
+    has_events = any(due_wait.events != NO_EVENTS for due_wait in due_waits)
+    receiving = list_receiving_keys(now) if has_events else set()
     by_check_time: dict[datetime, list[UUID]] = defaultdict(list)
     for due_wait in _apply_rate_limits(due_waits, now):
-        by_check_time[get_next_check(now, due_wait.since, due_wait.batch_key)].append(due_wait.pk)
+        events = due_wait.events if due_wait.rate_limit_key in receiving else NO_EVENTS
+        check_at = get_next_check(now, due_wait.since, due_wait.batch_key, events)
+        by_check_time[check_at].append(due_wait.pk)
     return [
         row for check_at, members in by_check_time.items() for row in _claim(members, now, check_at, token)
     ]

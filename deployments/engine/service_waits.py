@@ -96,26 +96,54 @@ def build_wait_columns(service_wait: ServiceWait | None, *, unless_woken: dateti
 EARLY, EARLY_WAIT = timedelta(seconds=6), timedelta(seconds=2)
 USUAL, USUAL_WAIT = timedelta(minutes=10), timedelta(seconds=5)
 LATE_WAIT = timedelta(seconds=10)
+# While events arrive, checks only find what no event announced.
+COVERED_USUAL_WAIT = timedelta(seconds=30)
+COVERED_LATE_WAIT = timedelta(minutes=5)
 
 
-def get_check_interval(age: timedelta) -> timedelta:
+@dataclass(frozen=True)
+class EventTimes:
+    """Events of AWS about the service of a wait: time of the last one, and when one made the check due."""
+
+    event_at: datetime | None = None
+    woken_at: datetime | None = None
+
+    def is_covered(self, since: datetime) -> bool:
+        """Return whether an event has come since the wait began, so that the next one will."""
+        return self.event_at is not None and self.event_at >= since
+
+    def is_recently_woken(self, now: datetime) -> bool:
+        """Return whether an event may be newer than what reads show yet."""
+        return self.woken_at is not None and now - self.woken_at < EARLY
+
+
+NO_EVENTS = EventTimes()
+
+
+def get_check_interval(age: timedelta, *, is_covered: bool = False) -> timedelta:
     """Return the time between two checks after a wait of this length."""
+    if is_covered:
+        return COVERED_USUAL_WAIT if age < USUAL else COVERED_LATE_WAIT
     if age < EARLY:
         return EARLY_WAIT
     return USUAL_WAIT if age < USUAL else LATE_WAIT
 
 
-def get_next_check(now: datetime, since: datetime, group: str) -> datetime:
+def get_next_check(now: datetime, since: datetime, group: str, events: EventTimes = NO_EVENTS) -> datetime:
     """Return the next check of a wait that began at `since`.
 
     Checks lie on a grid, so that all waits of one batch share their calls. The grids of different batches are
     shifted to spread the calls. The first check comes at least two seconds after the start.
     """
-    interval = get_check_interval(now - since)
+    interval = (
+        EARLY_WAIT
+        if events.is_recently_woken(now)
+        else get_check_interval(now - since, is_covered=events.is_covered(since))
+    )
     seconds = interval.total_seconds()
     shift = crc32(group.encode()) % int(LATE_WAIT.total_seconds())
     # Where the grid gets wider, the next check could follow this one immediately.
-    earliest = now + EARLY_WAIT if interval == USUAL_WAIT else now
+    earliest = now + EARLY_WAIT if interval not in (EARLY_WAIT, LATE_WAIT) else now
     after = max(earliest, since + EARLY_WAIT).timestamp()
     grid_index = (after - shift) // seconds
     return datetime.fromtimestamp((grid_index + 1) * seconds + shift, UTC)

@@ -89,6 +89,9 @@ class Execution(models.Model):
     observed_state = models.CharField(max_length=32, blank=True, default="")
     recheck_at = models.DateTimeField(null=True)
     rate_limit_key = models.CharField(max_length=160, blank=True, default="")
+    # Time of the last event of AWS about that service, and when one made the check due.
+    event_at = models.DateTimeField(null=True)
+    woken_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [

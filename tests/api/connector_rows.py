@@ -1,6 +1,6 @@
 """Every named route about connectors, secrets and files."""
 
-from tests.api.extra_objects import inquiry
+from tests.api.extra_objects import event_queue, event_queue_form, inquiry
 from tests.api.requests import IN_SCOPE, Ask, Row, add_scope, allow_get, get, use_key_of
 from tests.api.required_access import Lists, Needs, SignedIn
 from tests.secret_watch.marker import planted
@@ -45,6 +45,15 @@ CONNECTORS: dict[str, Row] = {
     "api-connector-listeners": Row((get(Needs("core_connector_access", 400)),), use_key_of("connector")),
     "api-connector-rules": Row((get(Needs("core_connector_access", 400)),), use_key_of("connector")),
     "api-connector-test-by-delegate": allow_get(Needs("core_connector_access"), inquiry),
+    "api-event-queues": Row(
+        (
+            get(Lists("core_connector_view", sign="eu-central-1")),
+            Ask("post", Needs("core_connector_edit", 201), body=event_queue_form),
+        )
+    ),
+    "api-event-queue": Row(
+        (get(Needs("core_connector_view")), Ask("delete", Needs("core_connector_edit", 204))), event_queue
+    ),
     "api-aws-regions": allow_get(SignedIn()),
     "api-secrets": Row(
         (

@@ -6,6 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from catalog.models import Service
+from connectors.models import EventQueue
 from delegates.models import DelegateTask, LookupRequest
 from inventory.models.adoption import Adoption
 from inventory.models.drift import Drift, DriftComparison
@@ -61,6 +62,20 @@ def inquiry(world: World) -> dict[str, Any]:
         requested_at=timezone.now(),
     )
     return {"pk": world.connector.pk, "inquiry": lookup.pk}
+
+
+def event_queue(world: World) -> dict[str, Any]:
+    """Return the key of the event queue of the world's connector."""
+    return {"pk": EventQueue.objects.get(connector=world.connector).pk}
+
+
+def event_queue_form(world: World) -> dict[str, Any]:
+    """Return the settings of another event queue."""
+    return {
+        "connector": world.connector.pk,
+        "region": "us-east-1",
+        "queue_url": "https://sqs.us-east-1.amazonaws.com/123456789012/slipway-events",
+    }
 
 
 def audit_entry(world: World) -> dict[str, Any]:

@@ -3,7 +3,14 @@
 from tests.api.account_page_rows import PEOPLE
 from tests.api.api_key_page_rows import KEYS
 from tests.api.deployment_page_rows import DEPLOYMENT_PAGES
-from tests.api.extra_objects import audit_entry, delegate_task, inquiry, invitation_form
+from tests.api.extra_objects import (
+    audit_entry,
+    delegate_task,
+    event_queue,
+    event_queue_form,
+    inquiry,
+    invitation_form,
+)
 from tests.api.installation_rows import INSTALLATION
 from tests.api.people_page_rows import PEOPLE_PAGES
 from tests.api.requests import (
@@ -294,6 +301,17 @@ PAGES: dict[str, Row] = {
     "delete-delegate-token": Row(
         (get(Needs("core_delegate_delete")), Ask("post", Needs("core_delegate_delete", 409), is_form=True)),
         use_key_of("token"),
+    ),
+    "new-event-queue": Row(
+        (
+            get(Needs("core_connector_edit")),
+            Ask("post", Needs("core_connector_edit", 302), body=event_queue_form, is_form=True),
+        ),
+        use_key_of("connector"),
+    ),
+    "delete-event-queue": Row(
+        (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 302), is_form=True)),
+        event_queue,
     ),
     "secrets": allow_get(Lists("core_secret_view")),
     "secret": allow_get(Needs("core_secret_view"), use_key_of("secret")),

@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from catalog.models import Artifact, Environment, Infrastructure, Manifest, Service, ServiceOverride
-from connectors.models import Connector, FileDeletion, FileNode, FileVersion, Secret
+from connectors.models import Connector, EventQueue, FileDeletion, FileNode, FileVersion, Secret
 from delegates.models import Delegate, DelegateToken
 from deployments.execution import operations
 from deployments.models import Approval, Execution, FreezeWindow
@@ -113,6 +113,11 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
             "endpoint_url": NOBODY_LISTENS,
         },
         secret=secret,
+    )
+    EventQueue.objects.create(
+        connector=connector,
+        region="eu-central-1",
+        queue_url=f"https://sqs.eu-central-1.amazonaws.com/123456789012/slipway-{connector.pk}",
     )
     file = FileNode.objects.create(scope=scope, path="/task.yaml", content=TASK_DEFINITION)
     FileVersion.objects.create(node=file, version=1, content=TASK_DEFINITION, by=member)

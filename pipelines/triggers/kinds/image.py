@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from aws.apis.sqs import QUEUE_URL
 from connectors.models import Connector
 from connectors.queries import find_connector
 from connectors.required_access import find_missing_permissions, get_connector_requirements
-from delegates.access.queues import QUEUE_URL
 from guards.limits import TRIGGER_REPOSITORIES
 from guards.patterns import is_glob_match
 from pipelines.models import Pipeline, TriggerWatch

@@ -1,0 +1,76 @@
+"""Operations on event queues: create and delete."""
+
+import re
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+
+from aws.apis.sqs import QUEUE_URL, get_queue_region
+from connectors.models import Connector, EventQueue
+from connectors.specs.aws import parse_aws_spec
+from rbac.audit import record_audit_entry
+from rbac.models import User
+from rbac.policy import require
+from web.http.problems import BadInput, Conflict
+
+_REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
+
+
+def create_event_queue(*, actor: User, connector: Connector, queue_url: str, region: str = "") -> EventQueue:
+    """Add the event queue of a region; without `region`, that of the queue's address.
+
+    Workers read it with the credentials of the connector from now on. Raises `BadInput`, or `Conflict` if the
+    region has a queue or the queue another reader.
+    """
+    require(actor, "core_connector_edit", connector)
+    if connector.kind != Connector.Kind.AWS:
+        raise BadInput("Only connectors to AWS have event queues.")
+    if parse_aws_spec(connector.spec).is_remote:
+        raise BadInput(
+            "This connector connects through a delegate. Event queues are read by Slipway itself: use a "
+            "connector that connects through Slipway."
+        )
+    region = region or get_queue_region(queue_url)
+    if problems := _find_problems(connector, queue_url, region):
+        raise BadInput("The event queue is not valid.", errors=problems)
+    queue = EventQueue(connector=connector, region=region, queue_url=queue_url)
+    try:
+        with transaction.atomic():
+            queue.save()
+            record_audit_entry(
+                actor=actor, action="eventqueue.create", thing=queue, after=_build_audit_values(queue)
+            )
+    except IntegrityError as exc:
+        raise Conflict(
+            "The connector has an event queue in this region, or another connector reads this queue."
+        ) from exc
+    return queue
+
+
+def delete_event_queue(*, actor: User, queue: EventQueue) -> None:
+    """Stop reading a queue; checks of ECS are as frequent as without events again."""
+    require(actor, "core_connector_edit", queue.connector)
+    with transaction.atomic():
+        record_audit_entry(
+            actor=actor, action="eventqueue.delete", thing=queue, before=_build_audit_values(queue)
+        )
+        queue.delete()
+
+
+def _find_problems(connector: Connector, queue_url: str, region: str) -> list[dict[str, str]]:
+    if not QUEUE_URL.match(queue_url):
+        return [{"path": "queue_url", "message": "Enter the URL of a queue, as SQS shows it."}]
+    if not _REGION.match(region):
+        return [{"path": "region", "message": "Enter a region, such as eu-central-1."}]
+    # Only a connector with an endpoint of its own may lead elsewhere than to AWS.
+    if not connector.spec.get("endpoint_url") and get_queue_region(queue_url) != region:
+        return [{"path": "queue_url", "message": f"Enter the URL of a queue of AWS in {region}."}]
+    return []
+
+
+def _build_audit_values(queue: EventQueue) -> dict[str, Any]:
+    return {
+        "connector": queue.connector.identifier,
+        "region": queue.region,
+        "queue_url": queue.queue_url,
+    }

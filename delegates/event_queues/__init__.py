@@ -1,0 +1,1 @@
+"""Event queues: one worker reads each, and passes the events of AWS to listeners."""

@@ -1,0 +1,137 @@
+"""Events of EventBridge, read from messages of a queue, and the parts that listen to them."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from guards.limits import EVENT_CHARACTERS
+
+_SERVICE_ARN: Final = re.compile(
+    r"arn:aws[\w-]{0,20}:ecs:[\w-]{1,40}:\d{12}:service/(?:([\w-]{1,255})/)?([\w-]{1,255})\Z", re.ASCII
+)
+_CLUSTER_ARN: Final = re.compile(
+    r"arn:aws[\w-]{0,20}:ecs:[\w-]{1,40}:\d{12}:cluster/([\w-]{1,255})\Z", re.ASCII
+)
+_GROUP: Final = re.compile(r"service:([\w-]{1,255})\Z", re.ASCII)
+_ACCOUNT: Final = re.compile(r"\d{12}\Z", re.ASCII)
+_TASK_CHANGE: Final = "ECS Task State Change"
+_DECISIVE_TYPES: Final = (
+    "ECS Deployment State Change",
+    "ECS Service Action",
+    "ECS Hook State Change",
+)
+_DEPLOYMENT_BEGUN: Final = "SERVICE_DEPLOYMENT_IN_PROGRESS"
+# Stops that the scheduler did not order: a deployment may have failed.
+_FAILED_STOPS: Final = ("TaskFailedToStart", "EssentialContainerExited")
+
+
+class UnusableEvent(Exception):
+    """Error raised for a message that is no event of ECS about a service of this account and region."""
+
+
+@dataclass(frozen=True)
+class ServiceEvent:
+    """An event of ECS about one service. It may be late, repeated or out of order: reads decide."""
+
+    account: str
+    region: str
+    cluster: str
+    service: str
+    at: datetime
+    is_decisive: bool
+    """Whether a wait for the service may end; otherwise a task only went on."""
+
+
+ServiceEventListener = Callable[[Sequence[ServiceEvent], datetime], None]
+"""Records the effect of events, in the transaction that precedes the deletion of their messages."""
+_listeners: Final[list[ServiceEventListener]] = []
+
+
+def register_event_listener(listener: ServiceEventListener) -> None:
+    """Register a part that service events concern."""
+    if listener not in _listeners:
+        _listeners.append(listener)
+
+
+def notify_listeners(events: Sequence[ServiceEvent], now: datetime) -> None:
+    """Pass events to all listeners."""
+    for listener in _listeners:
+        listener(events, now)
+
+
+def parse_service_event(body: str, *, account: str, region: str, now: datetime) -> ServiceEvent:
+    """Return the event in a message. Raises `UnusableEvent` with the reason.
+
+    A message is a text of anyone who may write to the queue, so account and region have to be those of the
+    connector.
+    """
+    document = _parse_document(body)
+    if document.get("source") != "aws.ecs":
+        raise UnusableEvent("The message is no event of Amazon ECS (source aws.ecs).")
+    if document.get("account") != account or not _ACCOUNT.match(account):
+        raise UnusableEvent("The event is of another account than the connector.")
+    if document.get("region") != region:
+        raise UnusableEvent("The event is of another region than the queue.")
+    detail = document.get("detail")
+    if not isinstance(detail, Mapping):
+        raise UnusableEvent("The event has no detail.")
+    kind = document.get("detail-type")
+    cluster, service = _get_task_service(detail) if kind == _TASK_CHANGE else _get_service(document, detail)
+    if not cluster or not service:
+        raise UnusableEvent("The event names no ECS service.")
+    at, is_decisive = _parse_time(document, now), _is_decisive(kind, detail)
+    return ServiceEvent(account, region, cluster, service, at, is_decisive)
+
+
+def _is_decisive(kind: Any, detail: Mapping[str, Any]) -> bool:
+    if detail.get("eventName") == _DEPLOYMENT_BEGUN:
+        # A rollback by a circuit breaker begins with the same event.
+        return "rolling back" in str(detail.get("reason"))
+    return kind in _DECISIVE_TYPES or detail.get("stopCode") in _FAILED_STOPS
+
+
+def _parse_document(body: str) -> Mapping[str, Any]:
+    if len(body) > EVENT_CHARACTERS:
+        raise UnusableEvent(f"An event must have at most {EVENT_CHARACTERS}.")
+    try:
+        document = json.loads(body)
+    # Deep nesting ends the parser with a RecursionError.
+    except (ValueError, RecursionError) as error:
+        raise UnusableEvent("The message is not JSON.") from error
+    if not isinstance(document, dict):
+        raise UnusableEvent("The message is no JSON object.")
+    return document
+
+
+def _get_service(document: Mapping[str, Any], detail: Mapping[str, Any]) -> tuple[str, str]:
+    resources = document.get("resources")
+    first = resources[0] if isinstance(resources, list) and resources else ""
+    match = _SERVICE_ARN.match(first) if isinstance(first, str) else None
+    if match is None:
+        return "", ""
+    # An old ARN of a service does not have its cluster.
+    return match[1] or _get_cluster(detail), match[2]
+
+
+def _get_task_service(detail: Mapping[str, Any]) -> tuple[str, str]:
+    group = detail.get("group")
+    match = _GROUP.match(group) if isinstance(group, str) else None
+    return _get_cluster(detail), match[1] if match else ""
+
+
+def _get_cluster(detail: Mapping[str, Any]) -> str:
+    arn = detail.get("clusterArn")
+    match = _CLUSTER_ARN.match(arn) if isinstance(arn, str) else None
+    return match[1] if match else ""
+
+
+def _parse_time(document: Mapping[str, Any], now: datetime) -> datetime:
+    """Return the time of an event, never in the future; one without a time is as old as can be."""
+    try:
+        at = datetime.fromisoformat(str(document.get("time")))
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC)
+    return min(at if at.tzinfo else at.replace(tzinfo=UTC), now)
