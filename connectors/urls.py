@@ -25,6 +25,7 @@ urlpatterns = [
         name="new-event-queue",
     ),
     path("event-queues/<int:pk>/delete/", event_queues.DeleteEventQueue.as_view(), name="delete-event-queue"),
+    path("event-queues/stack.yaml", event_queues.download_stack, name="event-queue-stack"),
     path("secrets/", secrets.list_secrets, name="secrets"),
     path("secrets/new/", secrets.NewSecret.as_view(), name="new-secret"),
     path("secrets/<int:pk>/", secrets.show_secret, name="secret"),

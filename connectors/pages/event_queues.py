@@ -1,19 +1,32 @@
-"""Pages of event queues: create and delete. The page of their connector lists them."""
+"""Pages of event queues: create, delete, and the template of a queue. Their connector lists them."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
+from django.http import HttpResponse
 from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from connectors.forms.event_queues import NewEventQueueForm
 from connectors.models import Connector, EventQueue
 from connectors.operations import create_event_queue, delete_event_queue
 from connectors.pages.connectors import EDIT_PERMISSION, VIEW_PERMISSION, ConnectorPage
-from web.forms.pages import PageRequest, get_visible
+from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.forms.resource_pages import Breadcrumb, CreateChildPage, DeletePage
+
+STACK_FILE: Final = Path(__file__).parent.parent / "event_queue_stack.yaml"
 
 
 def _get_queue(request: PageRequest, pk: int) -> EventQueue:
     return get_visible(request, VIEW_PERMISSION, EventQueue.objects.select_related("connector__scope"), pk=pk)
+
+
+@require_sign_in
+@require_safe
+def download_stack(request: PageRequest) -> HttpResponse:
+    """Return the CloudFormation template of a queue with its rule; it is the same for every connector."""
+    headers = {"Content-Disposition": 'attachment; filename="slipway-events.yaml"'}
+    return HttpResponse(STACK_FILE.read_bytes(), content_type="application/yaml", headers=headers)
 
 
 class NewEventQueue(ConnectorPage, CreateChildPage[Connector]):

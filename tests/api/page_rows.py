@@ -302,6 +302,7 @@ PAGES: dict[str, Row] = {
         (get(Needs("core_delegate_delete")), Ask("post", Needs("core_delegate_delete", 409), is_form=True)),
         use_key_of("token"),
     ),
+    "event-queue-stack": allow_get(SignedIn()),
     "new-event-queue": Row(
         (
             get(Needs("core_connector_edit")),

@@ -1,0 +1,61 @@
+"""Event queues of connectors: what may be added, and the template that creates one in AWS."""
+
+import pytest
+
+from connectors.models import Connector, EventQueue
+from connectors.operations import create_event_queue
+from connectors.pages.event_queues import STACK_FILE
+from delegates.event_queues import events
+from rbac.models import Scope, User
+from tests.api.sample_project import make_world
+from web.http.problems import BadInput, Conflict
+
+URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/slipway-events"
+
+
+@pytest.fixture
+def connector(project: Scope, admin: User) -> Connector:
+    connector = make_world(project, admin, admin).connector
+    connector.spec = {"credentials": "DefaultChain"}
+    connector.save()
+    return connector
+
+
+@pytest.mark.django_db
+def test_the_region_is_that_of_the_address(connector: Connector, admin: User) -> None:
+    queue = create_event_queue(actor=admin, connector=connector, queue_url=URL)
+    assert (queue.region, queue.get_state(queue.created_at)) == ("eu-west-1", EventQueue.State.WAITING)
+    with pytest.raises(Conflict, match="has an event queue in this region"):
+        create_event_queue(actor=admin, connector=connector, queue_url=f"{URL}-2")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("queue_url", "region"),
+    [
+        ("https://example.com/123456789012/slipway-events", "eu-west-1"),
+        ("https://sqs.eu-west-1.amazonaws.com.example.com/123456789012/events", "eu-west-1"),
+        (URL, "eu-central-1"),
+        (URL, "nowhere"),
+        (f"{URL}?a=b", ""),
+        ("", ""),
+    ],
+)
+def test_an_address_that_is_not_of_aws_is_refused(
+    connector: Connector, admin: User, queue_url: str, region: str
+) -> None:
+    with pytest.raises(BadInput):
+        create_event_queue(actor=admin, connector=connector, queue_url=queue_url, region=region)
+
+
+@pytest.mark.django_db
+def test_a_connector_through_a_delegate_has_none(connector: Connector, admin: User) -> None:
+    connector.spec |= {"connect_through": "Delegate"}
+    with pytest.raises(BadInput, match="through a delegate"):
+        create_event_queue(actor=admin, connector=connector, queue_url=URL)
+
+
+def test_the_template_sends_each_kind_of_event_that_is_read() -> None:
+    template = STACK_FILE.read_text()
+    for kind in (events._TASK_CHANGE, *events._DECISIVE_TYPES):
+        assert f"- {kind}\n" in template
