@@ -110,10 +110,12 @@ class ServiceReading:
         return self._find_rule("testListenerRule")
 
     def find_alternate(self) -> str:
-        """Return the target group for the new version: that of the service, or the only unused one."""
+        """Return the target group for the new version: the second of the service, or the only free one."""
         own = [group for group in list_registered_groups(self.service) if group not in self.live_groups]
-        unused = [group.arn for group in self.groups if not group.is_used]
-        return own[0] if own else unused[0] if len(unused) == 1 else ""
+        others = [group for group in self.groups if group.arn not in self.live_groups]
+        unused = [group for group in others if not group.is_used]
+        candidates = unused or others
+        return own[0] if own else candidates[0].arn if len(candidates) == 1 else ""
 
     def get_rule(self, key: str) -> RuleChoice | None:
         """Return the rule with this ARN."""

@@ -34,6 +34,6 @@ def test_a_strategy_is_chosen_reviewed_and_changed(
     assert violations(page) == []
     page.get_by_role("button", name="Change to Canary by ECS").click()
 
-    expect(page.get_by_text("is Canary by ECS now")).to_be_visible()
+    expect(page.get_by_text("deploys with Canary by ECS now")).to_be_visible()
     pipeline.refresh_from_db()
     assert "EcsNativeDeploy" in pipeline.yaml
