@@ -75,3 +75,19 @@ def test_a_rehearsed_crash_exits_like_a_failed_run_and_starts_none(
     assert "exited with code 1" in answer.stdout
     assert drive.effects(before) == []
     assert Execution.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rehearsed_rollback_asks_nothing_and_exits_with_its_result(
+    deployer_line: CommandLine, drive: Drive
+) -> None:
+    drive.run("1.27")
+    drive.run("1.28")
+    before = drive.mark()
+
+    answer = deployer_line.run("rollback", "rolling_demo#2", "--rehearse")
+
+    assert answer.returncode == 0, answer.stderr
+    assert "A rollback undoes, in this order:" in answer.stdout
+    assert "Rehearsal of the rollback of rolling_demo#2 SUCCEEDED" in answer.stdout
+    assert drive.effects(before) == []
