@@ -72,6 +72,7 @@ class Executions(BaseApiView):
     """Executions, newest first."""
 
     order = "created_at"
+    columns = queries.select_list_columns()
 
     @extend_schema(
         parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, PIPELINE, TRIGGER, SEARCH, *PAGE_PARAMETERS],

@@ -20,10 +20,14 @@ MOST_DIGITS = 9
 
 def list_visible_executions(principal: User, scope: Scope | None = None) -> QuerySet[Execution]:
     """Return the visible executions, in one scope or everywhere, with the columns of a list."""
+    return filter_visible(principal, "core_pipeline_view", select_list_columns(), scope)
+
+
+def select_list_columns() -> QuerySet[Execution]:
+    """Return all executions with the columns of a list."""
     rows = Execution.objects.select_related("pipeline", "scope", "started_by").defer("yaml", "pipeline__yaml")
     stages = StageExecution.objects.order_by("position").only("execution", "position", "values")
-    visible = filter_visible(principal, "core_pipeline_view", rows, scope)
-    return visible.prefetch_related(Prefetch("stages", queryset=stages))
+    return rows.prefetch_related(Prefetch("stages", queryset=stages))
 
 
 def list_calls(execution: Execution) -> QuerySet[AwsCall]:

@@ -30,7 +30,8 @@ class Execution(models.Model):
     RESOURCE_PATHS: ClassVar[dict[str, str]] = {"pipeline": "pipeline__identifier"}
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+")
+    # By an index of the scope alone, SQLite would sort all rows of a list instead of reading the newest.
+    scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="+", db_index=False)
     pipeline = models.ForeignKey(Pipeline, on_delete=models.PROTECT, related_name="executions")
     number = models.PositiveIntegerField()
     pipeline_version = models.PositiveIntegerField(null=True)

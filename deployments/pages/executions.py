@@ -58,9 +58,8 @@ def list_executions(request: PageRequest) -> HttpResponse:
     if trigger is not None:
         executions = queries.filter_by_trigger(executions, trigger.pk)
     text = request.GET.get("q", "")[:LONGEST_SEARCH]
-    page = paginate_queryset(
-        queries.filter_by_text(executions, request.user, text), request, order="created_at"
-    )
+    found = queries.filter_by_text(executions, request.user, text)
+    page = paginate_queryset(found, request, order="created_at", columns=queries.select_list_columns())
     context = {
         "page": page,
         "filters": FILTERS,

@@ -19,7 +19,7 @@ def find_problems(migration: Migration, version: str, before: ProjectState | Non
 
     A migration that removes or renames names the version since which no code uses it, in its attribute
     `unused_since`; that must be an earlier one. With the state `before` the migration, changes that leave the
-    column as it is, such as another choice, are none.
+    column as it is, such as another choice or an index, are none.
     """
     since = getattr(migration, UNUSED_SINCE, "")
     may_contract = bool(since) and _parse(since) < _parse(version)
@@ -43,7 +43,7 @@ def find_problems(migration: Migration, version: str, before: ProjectState | Non
 
 
 def _keeps_column(operation: Any, app_label: str, before: ProjectState | None) -> bool:
-    """Return whether a field differs only in what the database does not know, by Django's own list."""
+    """Return whether a field differs only in its index, or in what the database does not know."""
     if before is None:
         return False
     former = before.models[app_label, operation.model_name_lower].fields[operation.name]
@@ -52,7 +52,9 @@ def _keeps_column(operation: Any, app_label: str, before: ProjectState | None) -
 
 def _describe_column(field: models.Field) -> tuple[Any, ...]:  # type: ignore[type-arg]
     _, path, arguments, options = field.deconstruct()
-    known = {name: value for name, value in options.items() if name not in field.non_db_attrs}
+    # Rows fit with an index and without; Django lists what the database does not know.
+    unrelated = {*field.non_db_attrs, "db_index"}
+    known = {name: value for name, value in options.items() if name not in unrelated}
     return path, arguments, known
 
 

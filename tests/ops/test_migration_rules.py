@@ -89,11 +89,14 @@ def test_a_column_that_gets_stricter_was_written_right_before() -> None:
     ("changed", "is_refused"),
     [
         ({"choices": [("A", "A"), ("B", "B")], "max_length": 8}, False),
+        ({"choices": [("A", "A")], "max_length": 8, "db_index": True}, False),
         ({"choices": [("A", "A")], "max_length": 4}, True),
         ({"choices": [("A", "A")], "max_length": 8, "unique": True}, True),
     ],
 )
-def test_another_choice_leaves_a_column_as_it_is(changed: dict[str, Any], is_refused: bool) -> None:
+def test_another_choice_or_an_index_leaves_a_column_as_it_is(
+    changed: dict[str, Any], is_refused: bool
+) -> None:
     former = models.CharField(choices=[("A", "A")], max_length=8)
     before = ProjectState()
     before.add_model(ModelState("deployments", "Execution", [("kind", former)]))

@@ -22,7 +22,7 @@ def sample(project: Scope, admin: User) -> World:
     return make_world(project, admin, admin)
 
 
-def explain_query(rows: QuerySet[Any], *, cursor: bool = False) -> str:
+def explain_query(rows: QuerySet[Any], *, cursor: bool = False, columns: QuerySet[Any] | None = None) -> str:
     """Return the plan of the query for a page of `rows`, as if there were too many rows to sort."""
     query = {"cursor": Cursor(False, rows[0].created_at, rows[0].pk).encode()} if cursor else {}
     plans: list[str] = []
@@ -36,9 +36,10 @@ def explain_query(rows: QuerySet[Any], *, cursor: bool = False) -> str:
         if connection.vendor == "postgresql":
             for plan_method in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin"):
                 settings.execute(f"SET LOCAL enable_{plan_method} = off")
-        paginate_queryset(
-            Explained(rows.model, rows.query), RequestFactory().get("/", query), order="created_at"
-        )
+        explained = Explained(rows.model, rows.query)
+        loaded = None if columns is None else Explained(columns.model, columns.query)
+        request = RequestFactory().get("/", query)
+        paginate_queryset(explained, request, order="created_at", columns=loaded)
     return plans[0]
 
 
@@ -55,6 +56,17 @@ def starts_at_cursor(plan: str) -> bool:
 def test_the_list_of_a_project_is_read_in_order_from_an_index(sample: World, admin: User, cursor: bool):
     plan = explain_query(queries.list_visible_executions(admin, sample.scope), cursor=cursor)
     assert is_read_in_order(plan, "execution_newest_in_scope"), plan
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL chooses by statistics")
+@pytest.mark.parametrize("cursor", [False, True])
+def test_sqlite_sorts_only_keys_for_the_list_of_an_organization(
+    sample: World, other_project: Scope, admin: User, cursor: bool
+):
+    executions = queries.list_visible_executions(admin, sample.scope.parent)
+    plan = explain_query(executions, cursor=cursor, columns=queries.select_list_columns())
+    assert "COVERING INDEX execution_newest_in_scope" in plan, plan
+    assert "(id=?)" in plan, plan
 
 
 @pytest.mark.parametrize("cursor", [False, True])
