@@ -1,5 +1,6 @@
 """AWS's quota: its use is learned and shared by all workers, with a queue for those who must wait."""
 
+import heapq
 import random
 from datetime import UTC, datetime, timedelta
 
@@ -221,6 +222,23 @@ def test_valkey_and_a_process_alone_give_the_same_answers(live_broker: str) -> N
             ), token_request
             levels.add(round(expected.level, 3))
     assert len(levels) > 20, "the level moves"
+
+
+def test_two_hundred_that_start_at_once_begin_as_fast_as_aws_admits_them() -> None:
+    """AWS admits 20 registrations at once, then one a second; a waiting execution is half a second late."""
+    buckets, tokens, filled_at, last = LocalBuckets(), 20.0, 1.0, 1.0
+    waiting = [(1.0, number) for number in range(200)]
+    while waiting:
+        now, number = heapq.heappop(waiting)
+        request = TokenRequest("k", 20, 1, now, count=1, reservation=str(number), owner="batch")
+        grant = buckets.draw(request)
+        if not grant.granted:
+            heapq.heappush(waiting, (now + min(grant.wait, 30) + 0.5, number))
+            continue
+        tokens, filled_at, last = min(tokens + now - filled_at, 20) - 1, now, now
+        assert tokens >= 0, "AWS would throttle this call"
+        buckets.draw(TokenRequest("k", 20, 1, now, report=CallReport.SUCCEEDED))
+    assert last < 200
 
 
 @pytest.mark.usefixtures("live_broker")
