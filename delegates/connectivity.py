@@ -35,6 +35,15 @@ def is_connected(instance: DelegateInstance, now: datetime) -> bool:
     )
 
 
+def build_live_filter(now: datetime) -> Q:
+    """Return the condition of instances for which `is_connected` is true."""
+    return Q(
+        status=DelegateInstance.Status.REGISTERED,
+        suspect_since__isnull=True,
+        last_heartbeat_at__gt=now - AWAY_AFTER,
+    )
+
+
 def compute_instance_status(instance: DelegateInstance, now: datetime) -> Connectivity:
     """Return the status of an instance at a moment of the database's clock."""
     if instance.last_heartbeat_at is None:

@@ -21,9 +21,10 @@ from delegates.models import (
     RoutingDecision,
 )
 from delegates.protocol.notices import notify_task
-from delegates.queries.routing_candidates import CandidatePool, build_routing_request, read_candidate_pool
+from delegates.queries.routing_candidates import build_routing_request, read_candidate_pool
+from delegates.queries.shortlists import Need, RoutingField, get_need
 from delegates.routing.decisions import RoutingResult, decide_route
-from delegates.routing.rules import RoutingRequest, RoutingRule, RuleVerdict
+from delegates.routing.rules import RoutingRule, RuleVerdict
 from delegates.state_log import log_task_status
 from delegates.task_owners import get_task_owner
 from web.clock import get_database_time
@@ -31,8 +32,11 @@ from web.clock import get_database_time
 OFFER_DURATION = timedelta(seconds=5)
 # So many at once, the oldest first; more wait for the next second.
 ROUTING_BATCH_SIZE = 2000
-# Tasks per transaction: longer ones would block other writers.
-WRITE_BATCH_SIZE = 100
+# Tasks that are decided with one read of the delegates and written in one transaction: longer ones would
+# block other writers.
+BATCH_SIZE = 100
+# Delegates in a stored decision.
+MAX_STORED = 20
 # Number of tasks routed after a change, between two scans.
 FIRST_BATCH_SIZE = 50
 
@@ -81,7 +85,22 @@ def route_after_commit(task_id: UUID | None = None) -> None:
 def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
     expired = [task for task in tasks if task.deadline <= now]
     alive = [task for task in tasks if task.deadline > now]
-    decisions = _decide(alive, read_candidate_pool(alive, now)) if alive else []
+    hopeless: dict[Need, RoutingResult] = {}
+    rounds = [
+        _route_batch(alive[at : at + BATCH_SIZE], hopeless, now) for at in range(0, len(alive), BATCH_SIZE)
+    ]
+    expired_count = sum(
+        end_queued_task(task, DelegateTask.Status.EXPIRED, _describe_expiry(task), now) for task in expired
+    )
+    return RoutingRound(
+        sum(part.offered for part in rounds), sum(part.failed for part in rounds), expired_count
+    )
+
+
+def _route_batch(
+    tasks: Sequence[DelegateTask], hopeless: dict[Need, RoutingResult], now: datetime
+) -> RoutingRound:
+    decisions = _decide(tasks, hopeless, now)
     changed = [(task, decision) for task, decision in decisions if _differs(task, decision)]
     offered = _write(changed, now)
     failed = sum(
@@ -89,10 +108,7 @@ def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
         for task, decision in changed
         if decision.impossible
     )
-    expired_count = sum(
-        end_queued_task(task, DelegateTask.Status.EXPIRED, _describe_expiry(task), now) for task in expired
-    )
-    return RoutingRound(offered, failed, expired_count)
+    return RoutingRound(offered, failed)
 
 
 def has_other_delegate(task: DelegateTask, delegate_id: int, now: datetime) -> bool:
@@ -105,18 +121,23 @@ def has_other_delegate(task: DelegateTask, delegate_id: int, now: datetime) -> b
     return any(verdict.key not in unfit | {delegate_id} for verdict in decision.verdicts)
 
 
-def _decide(tasks: Iterable[DelegateTask], field: CandidatePool) -> list[tuple[DelegateTask, RoutingResult]]:
-    """Return one decision for each task; a full delegate stays full for the rest of the batch."""
-    hopeless: dict[tuple[RoutingRequest, int | None], RoutingResult] = {}
+def _decide(
+    tasks: Iterable[DelegateTask], hopeless: dict[Need, RoutingResult], now: datetime
+) -> list[tuple[DelegateTask, RoutingResult]]:
+    """Return one decision for each task; a full delegate stays full for the rest of the round.
+
+    `hopeless` are the needs for which no delegate is left.
+    """
+    undecided = [task for task in tasks if get_need(task) not in hopeless]
+    field = RoutingField(undecided, now) if undecided else None
     decided = []
     for task in tasks:
-        request = build_routing_request(task)
-        key = (request, task.connector_id)
-        decision = hopeless.get(key) or decide_route(request, field.for_task(task))
-        if decision.chosen:
-            field.record_assignment(decision.chosen.key)
-        else:
-            hopeless[key] = decision
+        need = get_need(task)
+        decision = hopeless.get(need) or (field.decide(task) if field else None)
+        if decision is None:
+            continue
+        if not decision.chosen:
+            hopeless[need] = decision
         decided.append((task, decision))
     return decided
 
@@ -128,13 +149,6 @@ def _differs(task: DelegateTask, decision: RoutingResult) -> bool:
 
 def _write(changed: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> int:
     """Store offers and explanations; tasks that another process changed meanwhile are left alone."""
-    return sum(
-        _write_some(changed[at : at + WRITE_BATCH_SIZE], now)
-        for at in range(0, len(changed), WRITE_BATCH_SIZE)
-    )
-
-
-def _write_some(changed: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> int:
     offered = 0
     with transaction.atomic():
         decided = []
@@ -184,14 +198,28 @@ def _store_decisions(decided: Sequence[tuple[DelegateTask, RoutingResult]], now:
             chosen_id=decision.chosen.key if decision.chosen else None,
             sentence=decision.sentence,
             rows=serialize_decision(decision),
+            is_complete=is_complete_when_serialized(decision),
         )
         for task, decision in decided
     )
 
 
 def serialize_decision(decision: RoutingResult) -> list[dict[str, Any]]:
-    """Return a decision as stored JSON: a row for each delegate and rule."""
-    return [_serialize_verdict(verdict) for verdict in decision.verdicts]
+    """Return a decision as stored JSON: a row for each rule and each of the delegates that came first."""
+    verdicts_by_key: dict[int, list[RuleVerdict]] = {}
+    for verdict in decision.verdicts:
+        verdicts_by_key.setdefault(verdict.key, []).append(verdict)
+    ranks = {candidate.key: rank for rank, candidate in enumerate(decision.ranked)}
+    keys = sorted(
+        verdicts_by_key,
+        key=lambda key: (ranks.get(key, len(ranks)), sum(not verdict.ok for verdict in verdicts_by_key[key])),
+    )
+    return [_serialize_verdict(verdict) for key in keys[:MAX_STORED] for verdict in verdicts_by_key[key]]
+
+
+def is_complete_when_serialized(decision: RoutingResult) -> bool:
+    """Return whether the stored JSON of a decision has rows of all delegates."""
+    return decision.is_complete and len(decision.list_keys()) <= MAX_STORED
 
 
 def _serialize_verdict(verdict: RuleVerdict) -> dict[str, Any]:

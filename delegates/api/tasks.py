@@ -112,13 +112,17 @@ class VerdictDocument(serializers.Serializer[Any]):
 
 
 class DecisionDocument(serializers.Serializer[Any]):
-    """Routing decision; `chosen` is the delegate that received the offer."""
+    """Routing decision; `chosen` is the delegate that received the offer.
+
+    `is_complete` means that `rows` has the verdicts on all delegates, and not only on those that came first.
+    """
 
     number = serializers.IntegerField()
     at = serializers.DateTimeField()
     chosen = DelegateOfTask(allow_null=True)
     sentence = serializers.CharField()
     rows = VerdictDocument(many=True)
+    is_complete = serializers.BooleanField()
 
 
 class TaskLine(serializers.Serializer[Any]):

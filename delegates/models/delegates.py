@@ -1,6 +1,7 @@
 """Delegates, delegate tokens, the account id, and the first rows of an installation."""
 
 import secrets
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from django.apps import apps as installed_apps
@@ -66,6 +67,10 @@ class DelegateToken(NamedModel):
         return "EXPIRED" if over else str(self.status)
 
 
+# The last assignment of a delegate without one: not null, so that all databases sort it first.
+NEVER_ASSIGNED = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 class Delegate(NamedModel):
     """Delegate of a scope, identified by scope and name (R023–R029, T05)."""
 
@@ -115,6 +120,8 @@ class Delegate(NamedModel):
     # The wizard's answers, without secrets.
     spec = models.JSONField(default=dict, blank=True)
     aws_account = models.CharField(max_length=12, blank=True, default="")
+    # When its newest task was queued, for the round-robin order.
+    last_assigned_at = models.DateTimeField(default=NEVER_ASSIGNED, db_default=NEVER_ASSIGNED, editable=False)
     # Start of the notified disconnection; for a new delegate until its first connection.
     away_since = models.DateTimeField(null=True, default=timezone.now, editable=False)
     created_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -128,6 +135,22 @@ class Delegate(NamedModel):
                 fields=["is_built_in"],
                 name="delegate_one_built_in",
                 condition=models.Q(is_built_in=True),
+            ),
+        ]
+        indexes = [
+            # The round-robin order of a scope. The other columns are for rules that need no row of the table.
+            models.Index(
+                fields=[
+                    "scope",
+                    "last_assigned_at",
+                    "id",
+                    "admission",
+                    "draining",
+                    "aws_account",
+                    "configuration",
+                ],
+                name="delegate_rotation",
+                condition=models.Q(archived_at__isnull=True),
             ),
         ]
 

@@ -108,6 +108,7 @@ class DelegateTask(models.Model):
             ),
             models.Index(fields=["queued_at"], name="task_queued", condition=models.Q(status="QUEUED")),
             models.Index(fields=["lease_until"], name="task_leased", condition=models.Q(status="STARTED")),
+            models.Index(fields=["instance"], name="task_running", condition=models.Q(status="STARTED")),
             models.Index(fields=["instance", "-queued_at"], name="task_of_instance"),
             models.Index(fields=["owner", "owner_ref"], name="task_of_owner"),
             # The list, as a whole and of one scope.
@@ -178,9 +179,10 @@ class LateAnswer(models.Model):
 
 
 class RoutingDecision(models.Model):
-    """One decision on one task: every delegate, every rule, its verdict (N07).
+    """One decision on one task: the best delegates, every rule, its verdict (N07).
 
-    `rows` is a list of {"delegate", "rule", "verdict", "detail", "seconds_left"}.
+    `rows` is a list of {"delegate", "rule", "verdict", "detail", "seconds_left"}. `is_complete` if it has
+    the rows of all delegates of that moment.
     """
 
     SCOPE_PATH: ClassVar[str] = "task__scope"
@@ -191,6 +193,7 @@ class RoutingDecision(models.Model):
     chosen = models.ForeignKey(Delegate, on_delete=models.SET_NULL, null=True, related_name="+")
     sentence = models.TextField(blank=True)
     rows = models.JSONField(default=list)
+    is_complete = models.BooleanField(default=True, db_default=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "number"], name="routing_decision_number")]
@@ -213,6 +216,7 @@ class AllowlistEntry(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["delegate", "criterion"], name="allowlist_entry_unique")
         ]
+        indexes = [models.Index(fields=["criterion", "expires_at"], name="allowlist_of_criterion")]
 
     def __str__(self) -> str:
         return f"{self.delegate_id} may reach {self.criterion}"

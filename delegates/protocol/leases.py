@@ -282,6 +282,10 @@ def acquire_task(
     if task.attempts > 1:
         # Log lines of a lost attempt would precede the lines of this one.
         TaskLogChunk.objects.filter(task=task).delete()
+    # At the end: the row of the delegate stays locked until the commit.
+    Delegate.objects.filter(pk=instance.delegate_id, last_assigned_at__lt=task.queued_at).update(
+        last_assigned_at=task.queued_at
+    )
     variant = get_result_variant(task.kind, payload.params)
     TaskAttempt.objects.create(task=task, fence=task.fence, instance=instance, at=now, variant=variant)
     return AcquiredTask(task, payload)

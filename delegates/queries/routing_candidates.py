@@ -1,13 +1,13 @@
 """Candidates for routing: delegates with tags, capacity and lists, read in batches."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, QuerySet
 
 from delegates.connectivity import Connectivity, compute_delegate_status, is_connected
 from delegates.models import (
@@ -65,24 +65,68 @@ def list_effective_tags(
     return frozenset(tag.casefold() for tag in tags)
 
 
+@dataclass(frozen=True)
+class Assignments:
+    """Running tasks by instance and their delegates, offers by delegate, and what became of earlier offers.
+
+    `refusals` says why delegates could not begin tasks, `missed` counts recent offers that nobody took.
+    """
+
+    started: Counter[int]
+    holders: frozenset[int]
+    offered: Counter[int]
+    refusals: dict[tuple[Any, int], str]
+    missed: dict[Any, Counter[int]]
+
+    @property
+    def busy(self) -> frozenset[int]:
+        """Return the delegates with a running or offered task."""
+        return self.holders | self.offered.keys()
+
+    def list_earlier_delegates(self, task: DelegateTask) -> set[int]:
+        """Return the delegates that refused the task, or let its offer pass a moment ago."""
+        refused = {delegate for pk, delegate in self.refusals if pk == task.pk}
+        return refused | set(self.missed.get(task.pk, ()))
+
+
+def read_assignments(tasks: Sequence[DelegateTask], now: datetime) -> Assignments:
+    """Return the current assignments of all delegates; offers of these tasks do not count."""
+    started = DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, instance__isnull=False)
+    rows = list(started.values_list("instance_id", "instance__delegate_id").annotate(Count("pk")))
+    offers = _filter_offered(now).exclude(pk__in=[task.pk for task in tasks if _is_offered(task, now)])
+    return Assignments(
+        started=Counter({instance: count for instance, _, count in rows}),
+        holders=frozenset(delegate for _, delegate, _ in rows),
+        offered=Counter(dict(offers.values_list("offered_to_id").annotate(Count("pk")))),
+        refusals=_read_refusals([task.pk for task in tasks if task.attempts]),
+        missed=_count_missed_offers([task.pk for task in tasks if task.offered_to_id], now),
+    )
+
+
 @dataclass
 class CandidatePool:
     """Delegates at one moment for a batch of tasks; `record_assignment` counts the batch's own offers."""
 
     now: datetime
+    assignments: Assignments
     delegates: dict[int, RoutingCandidate]
     blocked: dict[tuple[int, str], tuple[float, str]] = field(default_factory=dict)
     allowed: dict[tuple[int, str], float] = field(default_factory=dict)
     served: dict[int, int] = field(default_factory=dict)
-    missed: dict[Any, Counter[int]] = field(default_factory=dict)
-    refusals: dict[tuple[Any, int], str] = field(default_factory=dict)
+    # In seconds since the epoch.
+    last_assigned_at: float = 0
 
-    def for_task(self, task: DelegateTask) -> list[RoutingCandidate]:
-        """Return the candidates for one task."""
-        missed = self.missed.get(task.pk, Counter())
-        return [
-            self._build_for_task(task, delegate, missed[delegate.key]) for delegate in self.delegates.values()
-        ]
+    def include(self, other: "CandidatePool") -> None:
+        """Add the delegates of another pool that this one lacks."""
+        self.delegates = other.delegates | self.delegates
+        self.blocked |= other.blocked
+        self.allowed |= other.allowed
+
+    def for_task(self, task: DelegateTask, keys: Iterable[int] | None = None) -> list[RoutingCandidate]:
+        """Return the candidates for one task, all of them or these."""
+        missed = self.assignments.missed.get(task.pk, Counter())
+        delegates = self.delegates.values() if keys is None else (self.delegates[key] for key in keys)
+        return [self._build_for_task(task, delegate, missed[delegate.key]) for delegate in delegates]
 
     def _build_for_task(
         self, task: DelegateTask, candidate: RoutingCandidate, missed: int
@@ -96,37 +140,49 @@ class CandidatePool:
             served_connector=task.connector_id is not None
             and self.served.get(task.connector_id) == candidate.key,
             missed=missed,
-            refusal=self.refusals.get((task.pk, candidate.key), ""),
+            refusal=self.assignments.refusals.get((task.pk, candidate.key), ""),
         )
 
     def record_assignment(self, key: int) -> None:
         """Count one more task for a delegate."""
         candidate = self.delegates[key]
-        last = max(self.now.timestamp(), *(other.last_assigned_at for other in self.delegates.values()))
-        self.delegates[key] = replace(candidate, busy=candidate.busy + 1, last_assigned_at=last + 1e-6)
+        self.last_assigned_at = max(self.now.timestamp(), self.last_assigned_at) + 1e-6
+        self.delegates[key] = replace(
+            candidate, busy=candidate.busy + 1, last_assigned_at=self.last_assigned_at
+        )
 
 
-def read_candidate_pool(tasks: Sequence[DelegateTask], now: datetime) -> CandidatePool:
-    """Return all facts of delegates for routing `tasks`."""
+def read_candidate_pool(
+    tasks: Sequence[DelegateTask],
+    now: datetime,
+    *,
+    among: Collection[int] | None = None,
+    assignments: Assignments | None = None,
+) -> CandidatePool:
+    """Return all facts of delegates for routing `tasks`, of all delegates or `among` some."""
+    assignments = assignments or read_assignments(tasks, now)
+    delegates = _read_candidates(assignments, now, among)
     criteria = {task.criterion for task in tasks if task.criterion}
     connectors = {task.connector_id for task in tasks if task.connector_id}
-    lapsed = [task.pk for task in tasks if task.offered_to_id]
+    entries: dict[str, Any] = {"criterion__in": criteria, "expires_at__gt": now}
+    if among is not None:
+        entries["delegate__in"] = among
     return CandidatePool(
         now=now,
-        delegates=_read_candidates(now, besides=[task.pk for task in tasks if _is_offered(task, now)]),
+        assignments=assignments,
+        delegates=delegates,
         blocked={
             (entry.delegate_id, entry.criterion): ((entry.expires_at - now).total_seconds(), entry.reason)
-            for entry in BlocklistEntry.objects.filter(criterion__in=criteria, expires_at__gt=now)
+            for entry in BlocklistEntry.objects.filter(**entries)
         },
         allowed={
             (entry.delegate_id, entry.criterion): (entry.expires_at - now).total_seconds()
-            for entry in AllowlistEntry.objects.filter(criterion__in=criteria, expires_at__gt=now)
+            for entry in AllowlistEntry.objects.filter(**entries)
         },
         served=dict(
             LastServed.objects.filter(connector__in=connectors).values_list("connector_id", "delegate_id")
         ),
-        missed=_count_missed_offers(lapsed, now),
-        refusals=_read_refusals([task.pk for task in tasks if task.attempts]),
+        last_assigned_at=max((delegate.last_assigned_at for delegate in delegates.values()), default=0),
     )
 
 
@@ -144,6 +200,8 @@ def _read_refusals(tasks: list[Any]) -> dict[tuple[Any, int], str]:
 def _count_missed_offers(tasks: list[Any], now: datetime) -> dict[Any, Counter[int]]:
     """Count each delegate's recent offers of a task that no delegate has taken."""
     missed: dict[Any, Counter[int]] = defaultdict(Counter)
+    if not tasks:
+        return missed
     recent = RoutingDecision.objects.filter(
         task__in=tasks, at__gt=now - MISSED_OFFER_WINDOW, chosen__isnull=False
     )
@@ -152,22 +210,15 @@ def _count_missed_offers(tasks: list[Any], now: datetime) -> dict[Any, Counter[i
     return missed
 
 
-def _read_candidates(now: datetime, *, besides: Iterable[Any]) -> dict[int, RoutingCandidate]:
-    """Return all delegates as candidates; offers of other tasks (`besides`) count as load."""
-    started = Counter(
-        dict(
-            DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, instance__isnull=False)
-            .values_list("instance_id")
-            .annotate(Count("pk"))
-        )
-    )
-    offers = _filter_offered(now).exclude(pk__in=besides)
-    offered = Counter(dict(offers.values_list("offered_to_id").annotate(Count("pk"))))
-    last = dict(_annotate_last_task().values_list("pk", "last_task_at"))
+def _read_candidates(
+    assignments: Assignments, now: datetime, among: Collection[int] | None
+) -> dict[int, RoutingCandidate]:
     delegates = Delegate.objects.filter(archived_at=None).select_related("scope", "configuration")
+    if among is not None:
+        delegates = delegates.filter(pk__in=among)
     return {
-        delegate.pk: _build_candidate(delegate, _Workload(started, offered[delegate.pk], last), now)
-        for delegate in delegates.prefetch_related("instances")
+        delegate.pk: _build_candidate(delegate, assignments, now)
+        for delegate in delegates.defer("spec", "configuration__script").prefetch_related("instances")
     }
 
 
@@ -181,24 +232,9 @@ def _filter_offered(now: datetime) -> QuerySet[DelegateTask]:
     )
 
 
-def _annotate_last_task() -> QuerySet[Any]:
-    newest = DelegateTask.objects.filter(instance=OuterRef("pk")).order_by("-queued_at")
-    return DelegateInstance.objects.annotate(last_task_at=Subquery(newest.values("queued_at")[:1]))
-
-
-@dataclass(frozen=True)
-class _Workload:
-    """Tasks by instance, offers by delegate, and the last assignment of each instance."""
-
-    started: Counter[int]
-    offered: int
-    last: dict[int, datetime | None]
-
-
-def _build_candidate(delegate: Delegate, work: _Workload, now: datetime) -> RoutingCandidate:
+def _build_candidate(delegate: Delegate, assignments: Assignments, now: datetime) -> RoutingCandidate:
     instances = list(delegate.instances.all())
     live = [instance for instance in instances if is_connected(instance, now)]
-    last = [moment.timestamp() for instance in instances if (moment := work.last.get(instance.pk))]
     configuration = delegate.configuration
     return RoutingCandidate(
         key=delegate.pk,
@@ -213,8 +249,8 @@ def _build_candidate(delegate: Delegate, work: _Workload, now: datetime) -> Rout
         aws_account=delegate.aws_account,
         tags=list_effective_tags(delegate, instances, now),
         capacity=sum(instance.capacity for instance in live),
-        busy=sum(work.started[instance.pk] for instance in live) + work.offered,
-        last_assigned_at=max(last, default=0),
+        busy=sum(assignments.started[instance.pk] for instance in live) + assignments.offered[delegate.pk],
+        last_assigned_at=delegate.last_assigned_at.timestamp(),
         features=_list_common_features(delegate, live),
         runs_scripts=settings.EMBEDDED or not delegate.is_built_in,
         is_isolated=any(instance.is_isolated for instance in live),

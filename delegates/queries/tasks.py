@@ -9,10 +9,9 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from delegates.models import Delegate, DelegateTask, RoutingDecision, TaskLogChunk
-from delegates.queries.routing_candidates import build_routing_request, read_candidate_pool
-from delegates.routing.decisions import decide_route
+from delegates.queries.shortlists import RoutingField
 from delegates.routing.rules import RoutingRule
-from delegates.task_queue import list_waiting_tasks, serialize_decision
+from delegates.task_queue import is_complete_when_serialized, list_waiting_tasks, serialize_decision
 from guards.text import sanitize_text
 from rbac.policy import Principal, filter_visible
 from web.templatetags.slipway import format_duration
@@ -186,22 +185,32 @@ class CandidateLine:
 
 @dataclass(frozen=True)
 class ExplainedDecision:
-    """Routing decision for display; `live` marks a current, unsaved decision."""
+    """Routing decision for display; `live` marks a current, unsaved decision.
+
+    `is_complete` if it has lines of all delegates, and not only of the first ones.
+    """
 
     sentence: str
     at: datetime
     lines: tuple[CandidateLine, ...]
     number: int | None = None
     live: bool = False
+    is_complete: bool = True
     rules: tuple[str, ...] = tuple(rule.value for rule in RoutingRule)
 
 
 def explain_current_decision(task: DelegateTask, principal: Principal, now: datetime) -> ExplainedDecision:
     """Return the current routing decision for a queued task."""
-    decision = decide_route(build_routing_request(task), read_candidate_pool([task], now).for_task(task))
+    decision = RoutingField([task], now).decide(task)
     rows = _filter_visible_rows(serialize_decision(decision), principal)
     chosen = decision.chosen.key if decision.chosen else None
-    return ExplainedDecision(decision.sentence, now, _build_lines(rows, chosen), live=True)
+    return ExplainedDecision(
+        decision.sentence,
+        now,
+        _build_lines(rows, chosen),
+        live=True,
+        is_complete=is_complete_when_serialized(decision),
+    )
 
 
 def list_explained_decisions(
@@ -216,6 +225,7 @@ def list_explained_decisions(
             decision.at,
             _build_lines(_select_rows(decision.rows, visible), decision.chosen_id),
             number=decision.number,
+            is_complete=decision.is_complete,
         )
         for decision in decisions
     ]

@@ -13,17 +13,23 @@ class RoutingResult:
     """Routing result of one task.
 
     `ranked` are the eligible candidates, the best first. `impossible` means that waiting cannot help: no
-    delegate in reach has the selectors (R039), or runs scripts. `sentence` is for users.
+    delegate in reach has the selectors (R039), or runs scripts. `sentence` is for users. `is_complete` if
+    the verdicts are on all delegates.
     """
 
     ranked: tuple[RoutingCandidate, ...]
     verdicts: tuple[RuleVerdict, ...]
     impossible: bool
     sentence: str
+    is_complete: bool = True
 
     @property
     def chosen(self) -> RoutingCandidate | None:
         return self.ranked[0] if self.ranked else None
+
+    def list_keys(self) -> set[int]:
+        """Return the keys of the delegates with verdicts."""
+        return {verdict.key for verdict in self.verdicts}
 
 
 class Preference(StrEnum):
@@ -36,9 +42,26 @@ class Preference(StrEnum):
     ROTATION = "turn"
 
 
-def decide_route(request: RoutingRequest, candidates: Iterable[RoutingCandidate]) -> RoutingResult:
-    """Choose the delegate of a task (R030-R046). The order of `candidates` makes no difference."""
-    ordered = sorted(candidates, key=lambda candidate: (candidate.name, candidate.key))
+@dataclass(frozen=True)
+class Omission:
+    """Delegates that are not among the candidates.
+
+    `eligible` if there may be some that rank behind all candidates. `selected` counts those in the task's
+    reach with its tags, if no candidate is eligible.
+    """
+
+    eligible: bool = False
+    selected: int = 0
+
+
+def decide_route(
+    request: RoutingRequest, candidates: Iterable[RoutingCandidate], omission: Omission | None = None
+) -> RoutingResult:
+    """Choose the delegate of a task (R030-R046). The order of `candidates` makes no difference.
+
+    Without an `omission` they are all delegates.
+    """
+    ordered = sorted(candidates, key=lambda candidate: candidate.key)
     verdicts_by_key = {candidate.key: rules.evaluate_rules(request, candidate) for candidate in ordered}
     eligible = [
         candidate for candidate in ordered if all(verdict.ok for verdict in verdicts_by_key[candidate.key])
@@ -51,8 +74,17 @@ def decide_route(request: RoutingRequest, candidates: Iterable[RoutingCandidate]
         ranked=ranked,
         verdicts=tuple(verdict for candidate in ordered for verdict in verdicts_by_key[candidate.key]),
         impossible=impossible,
-        sentence=_describe_decision(request, ordered, verdicts_by_key, ranked, impossible),
+        sentence=_describe_decision(request, ordered, verdicts_by_key, ranked, omission or Omission()),
+        is_complete=omission is None,
     )
+
+
+def select_first(
+    request: RoutingRequest, candidates: Iterable[RoutingCandidate], most: int
+) -> list[RoutingCandidate]:
+    """Return the candidates that would rank first if all were eligible; full ones come last."""
+    ordered = sorted(candidates, key=lambda one: (one.busy >= one.capacity, *_build_sort_key(request, one)))
+    return ordered[:most]
 
 
 def _build_sort_key(request: RoutingRequest, candidate: RoutingCandidate) -> tuple[float, ...]:
@@ -106,20 +138,20 @@ def _describe_decision(
     candidates: list[RoutingCandidate],
     verdicts_by_key: dict[int, tuple[RuleVerdict, ...]],
     ranked: tuple[RoutingCandidate, ...],
-    impossible: bool,
+    omission: Omission,
 ) -> str:
+    if ranked:
+        return _describe_choice(request, ranked, omission)
     if _is_script_unsupported(request, candidates):
         return (
             f"No delegate at {request.scope} or above can run scripts; the built-in delegate cannot. Install "
             f"a delegate there."
         )
-    if impossible:
+    if _is_selector_unmatched(request, candidates):
         return (
             f"No registered delegate at {request.scope} or above has {_format_tags(request)}. "
             "Add the tags to a delegate, or change the selectors."
         )
-    if ranked:
-        return _describe_choice(request, ranked)
     near = [candidate for candidate in candidates if rules.is_in_reach(request, candidate)]
     selected = [candidate for candidate in near if rules.has_selectors(request, candidate)]
     if not selected:
@@ -128,15 +160,18 @@ def _describe_decision(
         f"{candidate.name}: {_find_first_fault(verdicts_by_key[candidate.key]).detail}"
         for candidate in selected
     ]
-    return f"Waiting for a delegate. {' '.join(_limit_reasons(reasons))}"
+    return f"Waiting for a delegate. {' '.join(_limit_reasons(reasons, omission.selected))}"
 
 
-def _describe_choice(request: RoutingRequest, ranked: tuple[RoutingCandidate, ...]) -> str:
+def _describe_choice(
+    request: RoutingRequest, ranked: tuple[RoutingCandidate, ...], omission: Omission
+) -> str:
     first, because = ranked[0], find_preference(request, ranked)
     if because is None:
         return f"{first.name} is the only eligible delegate."
     reason = _PREFERENCE_REASONS[because].format(criterion=request.criterion)
-    return f"{first.name} ranks first of {len(ranked)}: {reason}."
+    count = f"{len(ranked)} or more" if omission.eligible else str(len(ranked))
+    return f"{first.name} ranks first of {count}: {reason}."
 
 
 def _find_first_fault(verdicts: tuple[RuleVerdict, ...]) -> RuleVerdict:
@@ -152,6 +187,6 @@ def _format_tags(request: RoutingRequest) -> str:
 MAX_REASONS = 3
 
 
-def _limit_reasons(reasons: list[str]) -> list[str]:
-    hidden_count = len(reasons) - MAX_REASONS
+def _limit_reasons(reasons: list[str], omitted_count: int) -> list[str]:
+    hidden_count = max(len(reasons) - MAX_REASONS, 0) + omitted_count
     return [*reasons[:MAX_REASONS], *([f"And {hidden_count} more."] if hidden_count > 0 else [])]

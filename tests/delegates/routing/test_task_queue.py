@@ -235,7 +235,7 @@ def test_many_tasks_are_routed_in_as_many_reads_as_few(
         for _ in range(count):
             make_task(project)
         route_waiting_tasks(now)
-        with django_assert_num_queries(8):
+        with django_assert_num_queries(11):
             route_waiting_tasks(now)
 
 
