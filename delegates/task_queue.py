@@ -21,10 +21,9 @@ from delegates.models import (
     RoutingDecision,
 )
 from delegates.protocol.notices import notify_task
-from delegates.queries.routing_candidates import build_routing_request, read_candidate_pool
 from delegates.queries.shortlists import Need, RoutingField, get_need
-from delegates.routing.decisions import RoutingResult, decide_route
-from delegates.routing.rules import RoutingRule, RuleVerdict
+from delegates.routing.decisions import RoutingResult
+from delegates.routing.rules import RuleVerdict
 from delegates.state_log import log_task_status
 from delegates.task_owners import get_task_owner
 from web.clock import get_database_time
@@ -109,16 +108,6 @@ def _route_batch(
         if decision.impossible
     )
     return RoutingRound(offered, failed)
-
-
-def has_other_delegate(task: DelegateTask, delegate_id: int, now: datetime) -> bool:
-    """Return whether another delegate may take a task that this one could not begin, if need be later.
-
-    Its scope must be loaded.
-    """
-    decision = decide_route(build_routing_request(task), read_candidate_pool([task], now).for_task(task))
-    unfit = {v.key for v in decision.verdicts if not v.ok and v.rule is not RoutingRule.CAPACITY}
-    return any(verdict.key not in unfit | {delegate_id} for verdict in decision.verdicts)
 
 
 def _decide(

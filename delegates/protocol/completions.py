@@ -20,9 +20,10 @@ from delegates.protocol.problems import StaleFence
 from delegates.protocol.requests import AgentReply, AgentRequest, RequestFields, replace_unstorable
 from delegates.protocol.result_schemas import validate_answer
 from delegates.protocol.sessions import get_session_instance
+from delegates.queries.shortlists import has_other_delegate
 from delegates.state_log import log_task_status
 from delegates.task_owners import TaskAnswer, get_task_owner, has_secret_result
-from delegates.task_queue import allow_delegate, block_delegate, has_other_delegate, route_after_commit
+from delegates.task_queue import allow_delegate, block_delegate, route_after_commit
 from guards.masks import HidingMask
 from web.clock import get_database_time
 

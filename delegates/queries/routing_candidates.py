@@ -98,7 +98,7 @@ def read_assignments(tasks: Sequence[DelegateTask], now: datetime) -> Assignment
         started=Counter({instance: count for instance, _, count in rows}),
         holders=frozenset(delegate for _, delegate, _ in rows),
         offered=Counter(dict(offers.values_list("offered_to_id").annotate(Count("pk")))),
-        refusals=_read_refusals([task.pk for task in tasks if task.attempts]),
+        refusals=read_refusals(tasks),
         missed=_count_missed_offers([task.pk for task in tasks if task.offered_to_id], now),
     )
 
@@ -186,11 +186,12 @@ def read_candidate_pool(
     )
 
 
-def _read_refusals(tasks: list[Any]) -> dict[tuple[Any, int], str]:
+def read_refusals(tasks: Iterable[DelegateTask]) -> dict[tuple[Any, int], str]:
     """Return why delegates could not begin these tasks, by task and delegate."""
-    if not tasks:
+    repeated = [task.pk for task in tasks if task.attempts]
+    if not repeated:
         return {}
-    refused = TaskAttempt.objects.filter(task__in=tasks, instance__isnull=False).exclude(refusal="")
+    refused = TaskAttempt.objects.filter(task__in=repeated, instance__isnull=False).exclude(refusal="")
     return {
         (task, delegate): refusal
         for task, delegate, refusal in refused.values_list("task_id", "instance__delegate_id", "refusal")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -14,10 +15,12 @@ from delegates.queries.routing_candidates import (
     build_routing_request,
     read_assignments,
     read_candidate_pool,
+    read_refusals,
 )
 from delegates.queries.routing_filters import filter_fit, filter_registered, filter_script_runners
+from delegates.queries.tag_directory import TagDirectory
 from delegates.routing.decisions import Omission, RoutingResult, decide_route, select_first
-from delegates.routing.rules import RoutingCandidate, RoutingRequest, is_in_reach
+from delegates.routing.rules import RoutingCandidate, RoutingRequest, has_selectors, is_in_reach
 from rbac.models import Scope
 from rbac.models.scopes import list_ancestor_paths
 
@@ -27,6 +30,10 @@ SMALL_FLEET = 20
 MAX_JUDGED = 10
 # So many delegates that reached an address are read by their keys; more of them, in round-robin order.
 SPARSE = 200
+# Delegates of the round-robin order that are searched for a common tag, for each one that is needed.
+HEAD = 4
+RankedRows = Iterable[tuple[datetime, int]]
+RankedKeys = QuerySet[Delegate, tuple[datetime, int]]
 # A request, and the connector of its tasks.
 Need = tuple[RoutingRequest, int | None]
 
@@ -39,6 +46,19 @@ class Shortlist:
     is_complete: bool
 
 
+def has_other_delegate(task: DelegateTask, delegate_id: int, now: datetime) -> bool:
+    """Return whether another delegate may take a task that this one could not begin, if need be later.
+
+    Its scope must be loaded.
+    """
+    request, scopes = build_routing_request(task), list(_read_scopes([task]).values())
+    fit = filter_fit(request, scopes, now).exclude(pk=delegate_id)
+    if request.selectors:
+        fit = fit.filter(pk__in=TagDirectory(scopes, now).list_delegates(request.selectors))
+    refused = {delegate for _, delegate in read_refusals([task])}
+    return fit.exclude(pk__in=refused).exists()
+
+
 def get_need(task: DelegateTask) -> Need:
     """Return what tasks have in common that go to the same delegates."""
     return build_routing_request(task), task.connector_id
@@ -49,9 +69,11 @@ class RoutingField:
 
     def __init__(self, tasks: Sequence[DelegateTask], now: datetime, *, sparse: int = SPARSE) -> None:
         self.now = now
+        self._tasks = tasks
         self._sparse = sparse
         self._assignments = read_assignments(tasks, now)
         self._scopes = _read_scopes(tasks)
+        self._directory = TagDirectory(list(self._scopes.values()), now)
         self._shortlists = self._read_shortlists(tasks)
         self._pool = read_candidate_pool(
             tasks, now, among=self._list_keys(tasks), assignments=self._assignments
@@ -86,18 +108,27 @@ class RoutingField:
     ) -> RoutingResult:
         """Return the decision on a task without an eligible delegate: verdicts on the first ones in reach."""
         registered = filter_registered(self._get_reach(request)).order_by("pk")
-        first = list(registered.values_list("pk", flat=True)[:MAX_JUDGED])
-        # Waiting helps if one of them all may do it later.
-        able = filter_script_runners(registered) if request.is_script else registered
-        able = able.exclude(admission=Delegate.Admission.REJECTED)
-        keys = {*first, *able.values_list("pk", flat=True)[:1], *(candidate.key for candidate in refused)}
+        tagged = self._list_tagged(request)
+        selected = registered if tagged is None else registered.filter(pk__in=tagged)
+        first = list(selected.values_list("pk", flat=True)[:MAX_JUDGED])
+        # Waiting helps if one delegate may do it later: it has the tags, and one of them runs scripts.
+        able = [_find_admissible(selected)]
+        if request.is_script:
+            able.append(_find_admissible(filter_script_runners(registered)))
+        keys = {*first, *chain(*able), *(candidate.key for candidate in refused)}
         if missing := keys - self._pool.delegates.keys():
             self._pool.include(
-                read_candidate_pool([task], self.now, among=missing, assignments=self._assignments)
+                read_candidate_pool(self._tasks, self.now, among=missing, assignments=self._assignments)
             )
         candidates = self._pool.for_task(task, keys & self._pool.delegates.keys())
-        judged = sum(is_in_reach(request, candidate) for candidate in candidates)
-        return decide_route(request, candidates, Omission(selected=registered.count() - judged))
+        judged = sum(
+            is_in_reach(request, candidate) and has_selectors(request, candidate) for candidate in candidates
+        )
+        return decide_route(request, candidates, Omission(selected=selected.count() - judged))
+
+    def _list_tagged(self, request: RoutingRequest) -> frozenset[int] | None:
+        """Return the delegates with the tags of a request, or None if it selects none."""
+        return self._directory.list_delegates(request.selectors) if request.selectors else None
 
     def _list_keys(self, tasks: Sequence[DelegateTask]) -> set[int] | None:
         if self._shortlists is None:
@@ -111,7 +142,7 @@ class RoutingField:
 
     def _read_shortlists(self, tasks: Sequence[DelegateTask]) -> dict[Need, Shortlist] | None:
         """Return a shortlist for each need; None for a small fleet, which is read as a whole."""
-        if any(task.selectors for task in tasks) or _is_small_fleet():
+        if _is_small_fleet():
             return None
         earlier = [len(self._assignments.list_earlier_delegates(task)) for task in tasks]
         # Each decision on another task, and each earlier offer, takes at most one delegate out of the order.
@@ -133,7 +164,7 @@ class RoutingField:
         rest = self._list_busy(request, busy - allowed, most) if len(idle) < most else []
         served = LastServed.objects.filter(connector=connector) if connector else LastServed.objects.none()
         keys = {*idle, *preferred, *working, *rest, *served.values_list("delegate_id", flat=True)}
-        is_complete = all(len(ranked) < most for ranked in (idle, working, rest))
+        is_complete = all(len(ranked) < most for ranked in (idle, preferred, working, rest))
         return Shortlist(frozenset(keys), is_complete)
 
     def _list_idle(
@@ -154,13 +185,24 @@ class RoutingField:
                 idle = idle.filter(pk__in=among)
             if is_allowed:
                 idle = idle.filter(Exists(_select_allowed(request.criterion, self.now)))
-            order = idle.order_by("last_assigned_at", "pk")
-            rows += order.values_list("last_assigned_at", "pk")[:most]
+            order = idle.order_by("last_assigned_at", "pk").values_list("last_assigned_at", "pk")
+            rows += self._take_tagged(order, self._list_tagged(request), most)
         return [pk for _, pk in sorted(rows)[:most]]
+
+    def _take_tagged(self, order: RankedKeys, tagged: frozenset[int] | None, most: int) -> RankedRows:
+        if tagged is None:
+            return order[:most]
+        if len(tagged) > self._sparse:
+            # Of a common tag, the head of the order has enough.
+            head = [row for row in order[: HEAD * most] if row[1] in tagged][:most]
+            if len(head) == most:
+                return head
+        return order.filter(pk__in=tagged)[:most]
 
     def _list_busy(self, request: RoutingRequest, keys: Iterable[int], most: int) -> list[int]:
         """Return those of these delegates that have tasks and are eligible for more, by their load."""
-        free = [key for key in keys if self._loads.get(key, 1) < 1]
+        tagged = self._list_tagged(request)
+        free = [key for key in keys if self._loads.get(key, 1) < 1 and (tagged is None or key in tagged)]
         if not free:
             return []
         fit = filter_fit(request, self._get_reach(request), self.now).filter(pk__in=free)
@@ -187,6 +229,11 @@ def _read_scopes(tasks: Iterable[DelegateTask]) -> dict[str, int]:
     delegates = Delegate.objects.filter(scope=OuterRef("pk"), archived_at=None)
     scopes = Scope.objects.filter(Exists(delegates), path__in=paths)
     return dict(scopes.values_list("path", "pk"))
+
+
+def _find_admissible(delegates: QuerySet[Delegate]) -> QuerySet[Delegate, int]:
+    """Return the first of these delegates that is not rejected."""
+    return delegates.exclude(admission=Delegate.Admission.REJECTED).values_list("pk", flat=True)[:1]
 
 
 def _is_small_fleet() -> bool:

@@ -20,6 +20,7 @@ from tests.fixtures.delegates import make_delegate, make_instance, make_task
 ADDRESSES = ("", "https://a.example.com", "https://b.example.com")
 ACCOUNTS = ("", "", "111111111111", "222222222222")
 TAGS = ("eu", "US", "gpu", "Straße")
+SELECTORS = ([], [], ["eu"], ["us"], ["EU", "gpu"], ["strasse"], ["d7"], ["nobody"])
 ENVIRONMENTS = ("", "account/default/demo/dev", "account/default/demo/prod")
 
 
@@ -90,6 +91,7 @@ def create_task(random: Random, scope: Scope, now: datetime, **values: Any) -> D
         scope,
         kind=random.choice(["aws", "shell", "git", "check"]),
         criterion=random.choice(ADDRESSES),
+        selectors=random.choice(SELECTORS),
         aws_account=random.choice(ACCOUNTS),
         environment=random.choice(ENVIRONMENTS),
         features=random.choice([[], [], ["doctor"], ["doctor", "secret-managers"]]),
