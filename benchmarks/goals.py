@@ -79,6 +79,7 @@ GOALS: Final[Mapping[str, Goal]] = {
     "P3 fleet offered": Goal("100 tasks a second to 10,000 delegates, offered to taken, p99", 100, "ms"),
     "P3 fleet routed": Goal("the same with submission and routing, p99", 100, "ms"),
     "P4 reconnect": Goal("8,000 sockets back after a restart of both web servers", 20, "s"),
+    "P3 routing": Goal("routing decision among 10,000 delegates, p99 of the slowest sort", 20, "ms"),
     "P5 lines": Goal("log lines stored while 100 sockets watch", 20_000, "/s", is_least=True),
     "P5 cores": Goal("processor for these, writer and web server", 1, "core"),
     "P6 p50": Goal("from a line to the socket, p50", 120, "ms"),

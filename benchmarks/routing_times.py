@@ -23,6 +23,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchmarks.copies import store
+from benchmarks.goals import Figure
 from benchmarks.history import analyze
 from benchmarks.servers import create_database
 from delegates.models import Delegate, DelegateConfiguration, DelegateInstance, DelegateTask, RoutingDecision
@@ -112,24 +113,33 @@ def _finish_tasks(now: datetime) -> None:
         )
 
 
-def _measure(scope: Scope, work: Work) -> tuple[list[float], int, int]:
-    """Return the milliseconds of each round, and statements and stored bytes of the last."""
-    times = []
+@dataclass(frozen=True)
+class DecisionCosts:
+    """Milliseconds of each round, and of the processor; statements and stored bytes of the last one."""
+
+    times: list[float]
+    cpu: list[float]
+    statements: int
+    stored_bytes: int
+
+
+def _measure(scope: Scope, work: Work) -> DecisionCosts:
+    times, cpu = [], []
     for _ in range(ROUNDS):
         (task,) = _create_tasks(scope, work)
         collect_garbage()
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.thread_time()
         route_next_tasks(NOW, task.pk)
         times.append((time.perf_counter() - began) * 1000)
+        cpu.append((time.thread_time() - used) * 1000)
         _finish_tasks(NOW)
     (task,) = _create_tasks(scope, work)
     with CaptureQueriesContext(connection) as context:
         route_next_tasks(NOW, task.pk)
-    statements = len(context)
     rows = RoutingDecision.objects.filter(task=task).values_list("rows", flat=True)
     size = sum(len(json.dumps(row)) for row in rows)
     _finish_tasks(NOW)
-    return times, statements, size
+    return DecisionCosts(times, cpu, len(context), size)
 
 
 def _measure_rules(scope: Scope, work: Work) -> float:
@@ -167,17 +177,22 @@ def main() -> None:
     configure_garbage_collection()
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"\n{connection.vendor}, {DELEGATES:,} delegates, {ROUNDS} rounds; load of the machine {load}")
-    print(f"{'':<30}{'statements':>11}{'p50':>8}{'p99 ms':>9}{'KiB stored':>12}{'all rules in Python':>21}")
+    print(f"{'':<30}{'statements':>11}{'p50':>8}{'p99 ms':>9}{'cpu':>7}{'KiB stored':>12}{'all rules':>18}")
     chosen = [work for work in WORK if not ONLY or any(word in work.name for word in ONLY)]
+    slowest = 0.0
     for work in chosen:
-        times, statements, size = _measure(scope, work)
-        cuts = statistics.quantiles(times, n=100, method="inclusive")
+        costs = _measure(scope, work)
+        cuts = statistics.quantiles(costs.times, n=100, method="inclusive")
+        slowest = max(slowest, cuts[98])
         verdict = "" if cuts[98] <= GOAL_MS else "  missed"
         base = _measure_rules(scope, work)
         print(
-            f"{work.name:<30}{statements:>11}{cuts[49]:>8.1f}{cuts[98]:>9.1f}{size / 1024:>12.1f}"
-            f"{base:>18.0f} ms{verdict}"
+            f"{work.name:<30}{costs.statements:>11}{cuts[49]:>8.1f}{cuts[98]:>9.1f}"
+            f"{statistics.median(costs.cpu):>7.1f}{costs.stored_bytes / 1024:>12.1f}"
+            f"{base:>15.0f} ms{verdict}"
         )
+    if not ONLY:
+        print(Figure("P3 routing", slowest, connection.vendor).to_line())
     each, statements = _measure_batch(scope, chosen)
     print(f"a mixed batch of about {BATCH}: {each:.2f} ms for each task, {statements} statements")
 
