@@ -1,6 +1,7 @@
 """Tags of all registered delegates in some scopes, read at once to find those that tasks select."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -16,6 +17,9 @@ from delegates.connectivity import build_live_filter
 from delegates.models import Delegate, DelegateInstance
 from delegates.queries.routing_candidates import build_own_tag
 
+# The tag of a single delegate, which needs no search.
+_OWN_TAG = re.compile(build_own_tag(0).replace("0", r"([0-9]{1,18})"))
+
 
 class TagDirectory:
     """Tags of the delegates of some scopes at one moment, equal to `list_effective_tags`."""
@@ -26,7 +30,10 @@ class TagDirectory:
 
     def list_delegates(self, selectors: Iterable[str]) -> frozenset[int]:
         """Return the delegates that have all of these tags, connected or not (R050)."""
-        needles = [_quote(selector) for selector in selectors]
+        names = list(selectors)
+        if len(names) == 1 and (own := _OWN_TAG.fullmatch(names[0])):
+            return frozenset({int(own[1])})
+        needles = [_quote(selector) for selector in names]
         return frozenset(
             key for key, text in self._texts.items() if all(needle in text for needle in needles)
         )

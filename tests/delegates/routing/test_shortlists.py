@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from connectors.models import Connector
 from delegates.models import Delegate, DelegateInstance, DelegateTask, LastServed
-from delegates.queries.routing_candidates import build_routing_request, read_candidate_pool
+from delegates.queries.routing_candidates import build_own_tag, build_routing_request, read_candidate_pool
 from delegates.queries.shortlists import MAX_JUDGED, RoutingField
 from delegates.routing.decisions import decide_route, find_preference
 from delegates.task_queue import MAX_STORED, route_waiting_tasks
@@ -93,6 +93,17 @@ def test_a_batch_is_routed_with_as_many_reads_as_one_task(project: Scope) -> Non
         reads.append(sum(query["sql"].startswith("SELECT") for query in context))
     # Whoever has an offer already is read beside those without.
     assert reads[1] <= reads[0] + 3
+
+
+def test_a_task_for_a_single_delegate_reads_no_tags_of_others(project: Scope) -> None:
+    create_equal_delegates(project, 50)
+    delegate = Delegate.objects.get(name="d7")
+    task = make_task(project, selectors=[build_own_tag(delegate.pk)])
+    with CaptureQueriesContext(connection) as context:
+        route_waiting_tasks(timezone.now())
+    task.refresh_from_db()
+    assert task.offered_to == delegate
+    assert not [query for query in context if "CAST" in query["sql"]]
 
 
 def test_a_stored_decision_says_that_it_leaves_delegates_out(project: Scope) -> None:
