@@ -27,7 +27,7 @@ class PreviewRequest(models.Model):
     tag = models.CharField(max_length=128, blank=True, default="")
     inputs = models.JSONField(default=dict)
     # Whether the cluster is read after the preview, to fill the sandbox of a rehearsal.
-    reads_cluster = models.BooleanField(default=False)
+    reads_cluster = models.BooleanField(default=False, db_default=False)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     requested_at = models.DateTimeField()
     answers = EncryptedTextField(blank=True, default="[]")
