@@ -26,6 +26,7 @@ SMALL = {
     "Previews",
     "Unused clusters",
     "Deleted ECS services",
+    "Deleted daemons",
     "Container instances",
     "Pauses of instance sync",
     "Task definition revisions",
