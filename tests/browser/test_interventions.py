@@ -49,7 +49,7 @@ def waiting(execution: Execution) -> Execution:
     }
     step.outputs = {"serviceName": "myapp", "taskDefinitionArn": f"{FAMILY}:2", "desiredCount": 4}
     step.save()
-    before = f'{{"status": "ACTIVE", "task_definition": "{FAMILY}:1", "desired": 2}}'
+    before = f'{{"status": "ACTIVE", "task_definition": "{FAMILY}:1", "desired": 2, "raw": {{}}}}'
     RollbackValue.objects.create(step=step, run=1, name="service before", value=before)
     row = step.actions.get(name="CreateOrUpdateService")
     row.state = "DONE"
