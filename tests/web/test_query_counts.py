@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from delegates.models import DelegateInstance
+from delegates.models import Delegate, DelegateInstance
 from inventory.models.instances import SyncedCluster
 from rbac.models import Scope, User
 from tests.api.rows import ROWS
@@ -41,8 +41,10 @@ def build_warm_client(person: User) -> Client:
 
 
 def delay_heartbeats() -> None:
-    """Move heartbeats far away, so that no status changes during the test."""
+    """Move heartbeats and creations far away, so that no status changes during the test."""
     day = timedelta(days=1)
+    # A delegate that has not come for some time is asked after its likely causes.
+    Delegate.objects.update(created_at=timezone.now() - day)
     for instance in DelegateInstance.objects.all():
         heartbeat_at = timezone.now() + (day if instance.delegate_id % 2 else -day)
         DelegateInstance.objects.filter(pk=instance.pk).update(last_heartbeat_at=heartbeat_at)
