@@ -73,16 +73,14 @@ def test_the_sandbox_of_a_rehearsal_starts_in_the_image_and_ends_with_its_parent
     )
     program += "run = s.start_sandbox(); print(run.__enter__().url, flush=True); input()"
     python = slipway / "opt" / "venv" / "bin" / "python"
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [python, "-c", program], cwd=slipway / "srv" / "slipway", stdin=-1, stdout=-1, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "True\n"
-    url = process.stdout.readline().strip()
-    assert httpx.get(f"{url}/sandbox/health").json()["calls"] == 0
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        url = process.stdout.readline().strip()
+        assert httpx.get(f"{url}/sandbox/health").json()["calls"] == 0
+        process.kill()
     _wait_until_gone(f"{url}/sandbox/health")
 
 
