@@ -13,6 +13,7 @@ from django.db import transaction
 from django.test import override_settings
 from django.utils import timezone
 
+from benchmarks.copies import store
 from benchmarks.goals import Figure
 from benchmarks.logs import Helper
 from benchmarks.servers import (
@@ -23,13 +24,13 @@ from benchmarks.servers import (
     start_broker,
     start_server,
 )
-from delegates.models import DelegateInstance, DelegateTask
+from delegates.models import Delegate, DelegateConfiguration, DelegateInstance, DelegateTask
 from delegates.operations.tasks import submit_task
 from delegates.protocol.limits import SESSION, SOCKET_PATH
 from delegates.protocol.notices import notify_task
 from delegates.protocol.sessions import generate_session, hash_secret
 from rbac.models import Scope
-from tests.fixtures.delegates import make_delegate, make_instance, make_task, make_token
+from tests.fixtures.delegates import make_task, make_token
 from tests.fixtures.processes import wait_until
 
 SOCKETS = int(os.environ.get("AGENTS_SOCKETS", "1000"))
@@ -183,20 +184,42 @@ def _format_row(label: str, times: Sequence[float], cuts: Sequence[float], sent_
 
 
 def create_members(count: int) -> list[Member]:
-    """Create delegates of one registered instance each."""
-    scope, members = Scope.objects.account(), []
-    token = make_token(scope, f"bench {time.time()}")
-    with transaction.atomic():
-        for number in range(count):
-            delegate = make_delegate(scope, f"bench-{time.time_ns()}-{number}")
-            delegate.tags = [delegate.name]
-            delegate.save()
-            instance = make_instance(delegate, token=token, connection="NONE", capacity=50)
-            session = generate_session(instance.pk)
-            DelegateInstance.objects.filter(pk=instance.pk).update(
-                session_hash=hash_secret(session), session_expires_at=timezone.now() + SESSION
+    """Create delegates of one instance each, which have a session."""
+    scope, primary = Scope.objects.account(), DelegateConfiguration.objects.get(is_primary=True)
+    prefix = f"bench-{time.time_ns()}"
+    token, now = make_token(scope, f"bench {time.time()}"), timezone.now()
+    store(
+        Delegate,
+        (
+            Delegate(scope=scope, name=name, tags=[name], configuration=primary)
+            for name in (f"{prefix}-{number}" for number in range(count))
+        ),
+    )
+    store(
+        DelegateInstance,
+        (
+            DelegateInstance(
+                delegate=delegate,
+                key=f"host-{delegate.pk}/10.0.0.1",
+                hostname=f"host-{delegate.pk}",
+                connection=DelegateInstance.Connection.NONE,
+                token=token,
+                capacity=50,
+                last_heartbeat_at=now,
+                registered_at=now,
             )
-            members.append(Member(session, instance))
+            for delegate in Delegate.objects.filter(name__startswith=prefix).order_by("pk")
+        ),
+    )
+    members = []
+    for instance in (
+        DelegateInstance.objects.filter(token=token).select_related("delegate__scope").order_by("pk")
+    ):
+        session = generate_session(instance.pk)
+        instance.session_hash, instance.session_expires_at = hash_secret(session), now + SESSION
+        members.append(Member(session, instance))
+    instances = [member.instance for member in members]
+    DelegateInstance.objects.bulk_update(instances, ["session_hash", "session_expires_at"], batch_size=500)
     return members
 
 

@@ -15,15 +15,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 from django.core.management import call_command
 from django.test import override_settings
-from django.utils import timezone
 
-from benchmarks.agents import Member, offer_task, start_crowd, submit_named_task
-from benchmarks.copies import store
+from benchmarks.agents import Member, create_members, offer_task, start_crowd, submit_named_task
 from benchmarks.goals import Figure
 from benchmarks.history import analyze
 from benchmarks.logs import Helper
@@ -36,11 +33,8 @@ from benchmarks.servers import (
     start_broker,
     start_server,
 )
-from delegates.models import Delegate, DelegateConfiguration, DelegateInstance, DelegateTask
+from delegates.models import DelegateInstance, DelegateTask
 from delegates.protocol.limits import SOCKET_PATH
-from delegates.protocol.sessions import generate_session, hash_secret
-from rbac.models import Scope
-from tests.fixtures.delegates import make_token
 from tests.fixtures.processes import wait_until
 from tests.ports import free_port
 
@@ -84,7 +78,8 @@ def main() -> None:
     """Print the figures, and those with a goal as lines of their own."""
     create_database()
     call_command("migrate", verbosity=0)
-    members = create_fleet(SOCKETS + POLLING)
+    members = create_members(SOCKETS + POLLING)
+    analyze()
     on_sockets, polling = members[:SOCKETS], members[SOCKETS:]
     with (
         start_broker() as (broker_url, _),
@@ -98,44 +93,6 @@ def main() -> None:
         crowds = [stack.enter_context(start_crowd()) for _ in range(WEBS)]
         for line in _measure_fleet(site, crowds, on_sockets, polling):
             print(line.to_line() if isinstance(line, Figure) else line, flush=True)
-
-
-def create_fleet(count: int) -> list[Member]:
-    """Create delegates of one instance each, which have a session."""
-    scope, primary = Scope.objects.account(), DelegateConfiguration.objects.get(is_primary=True)
-    token, now = make_token(scope, "fleet"), timezone.now()
-    store(
-        Delegate,
-        (
-            Delegate(scope=scope, name=f"fleet-{number}", tags=[f"fleet-{number}"], configuration=primary)
-            for number in range(count)
-        ),
-    )
-    store(
-        DelegateInstance,
-        (
-            DelegateInstance(
-                delegate=delegate,
-                key=f"host-{delegate.pk}/10.0.0.1",
-                hostname=f"host-{delegate.pk}",
-                connection=DelegateInstance.Connection.NONE,
-                token=token,
-                capacity=50,
-                last_heartbeat_at=now,
-                registered_at=now,
-            )
-            for delegate in Delegate.objects.filter(is_built_in=False).order_by("pk")
-        ),
-    )
-    members = []
-    for instance in DelegateInstance.objects.filter(token=token).select_related("delegate__scope"):
-        session = generate_session(instance.pk)
-        instance.session_hash, instance.session_expires_at = hash_secret(session), now + timedelta(hours=3)
-        members.append(Member(session, instance))
-    instances = [member.instance for member in members]
-    DelegateInstance.objects.bulk_update(instances, ["session_hash", "session_expires_at"], batch_size=500)
-    analyze()
-    return members
 
 
 def _measure_fleet(

@@ -12,12 +12,11 @@ import django
 
 django.setup()
 
-from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.db import connection, transaction
 from django.utils import timezone
 
 from benchmarks.log_source import SECRETS, generate_lines
+from benchmarks.servers import create_admin_session
 from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.lease import Lease, load_execution
 from deployments.journal.runtime import LIVE_RUNTIME
@@ -25,8 +24,7 @@ from deployments.log import LineOrigin, NewLogLine
 from deployments.models import Execution
 from guards.masks import MaskedLineReader, SecretMask
 from pipelines.models import Pipeline
-from rbac.models import Scope, User
-from web.http.sessions import SessionStore
+from rbac.models import Scope
 
 BATCH_SECONDS = 0.1
 ROWS_TABLE = """CREATE TABLE IF NOT EXISTS bench_line (
@@ -79,16 +77,6 @@ class Writer:
 def _split_reads(data: bytes) -> Iterator[bytes]:
     for start in range(0, len(data), READ_BYTES):
         yield data[start : start + READ_BYTES]
-
-
-def _create_session() -> str:
-    admin = User.objects.get(username="admin")
-    session = SessionStore()
-    session[SESSION_KEY] = str(admin.pk)
-    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
-    session[HASH_SESSION_KEY] = admin.get_session_auth_hash()
-    session.create()
-    return str(session.session_key)
 
 
 def _write_paced(writers: list[Writer], lines_a_second: int, seconds: float) -> int:
@@ -173,7 +161,7 @@ def main() -> None:
             "cpu": time.process_time() - cpu - _source_alone(lines),
             "bytes": _bytes_used() - used,
             "executions": [str(writer.execution.pk) for writer in writers],
-            "session": _create_session() if order["do"] == "begin" else "",
+            "session": create_admin_session() if order["do"] == "begin" else "",
             "pid": os.getpid(),
         }
         print(json.dumps(answer), flush=True)

@@ -20,7 +20,6 @@ from typing import Final
 
 import redis
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
@@ -34,6 +33,7 @@ from benchmarks.servers import (
     Server,
     build_channel_layers,
     build_database_url,
+    create_admin_session,
     create_database,
     read_cpu_seconds,
     start_beat,
@@ -43,12 +43,10 @@ from benchmarks.servers import (
 from delegates.models import DelegateTask, TaskAttempt
 from delegates.protocol.limits import SOCKET_PATH
 from deployments.models import Execution
-from rbac.models import User
 from tests.fixtures.delegates import make_task
 from tests.fixtures.many_services import Fleet, make_fleet
 from tests.fixtures.process_memory import family_of
 from tests.fixtures.processes import wait_until
-from web.http.sessions import SessionStore
 
 COMBINATIONS = ((1, 1), (2, 1), (1, 2), (2, 2))
 SECONDS = float(os.environ.get("SCALE_SECONDS", "10"))
@@ -163,7 +161,7 @@ def _create_site(crew: Crew) -> Site:
     members = create_members(SOCKETS)
     tasks = [_create_started_task(member) for member in members[:CLIENTS]]
     paths = ["/deployments/", "/services/", "/delegates/", "/api/v1/executions"]
-    return Site(crew, fleet, members, tasks, f"slipway={_create_session()}", paths)
+    return Site(crew, fleet, members, tasks, f"slipway={create_admin_session()}", paths)
 
 
 def _create_started_task(member: Member) -> DelegateTask:
@@ -179,16 +177,6 @@ def _create_started_task(member: Member) -> DelegateTask:
     )
     TaskAttempt.objects.create(task=task, fence=1, instance=instance, at=now)
     return task
-
-
-def _create_session() -> str:
-    admin = User.objects.get(username="admin")
-    session = SessionStore()
-    session[SESSION_KEY] = str(admin.pk)
-    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
-    session[HASH_SESSION_KEY] = admin.get_session_auth_hash()
-    session.create()
-    return str(session.session_key)
 
 
 @contextlib.contextmanager

@@ -13,12 +13,15 @@ from urllib.parse import quote
 import psycopg
 import redis
 from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.db import connection
 from psycopg import sql
 
 from ops.supervision.valkey import find_server
+from rbac.models import User
 from tests.fixtures.processes import _is_up, running, wait_until
 from tests.ports import free_port
+from web.http.sessions import SessionStore
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SLIPWAY = "config.asgi:application"
@@ -122,3 +125,14 @@ def create_database() -> None:
         address = {"host": database["HOST"], "port": database["PORT"], "user": database["USER"]}
         with psycopg.connect(**address, dbname="postgres", autocommit=True) as server:
             server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database["NAME"])))
+
+
+def create_admin_session() -> str:
+    """Sign the administrator of the demo in, and return the key of the session."""
+    admin = User.objects.get(username="admin")
+    session = SessionStore()
+    session[SESSION_KEY] = str(admin.pk)
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
+    session[HASH_SESSION_KEY] = admin.get_session_auth_hash()
+    session.create()
+    return str(session.session_key)

@@ -95,8 +95,7 @@ def _review(
             messages.success(
                 request,
                 f"{changed.name} deploys with {TITLES[choice.strategy]} now. Nothing was deployed: "
-                "preview or "
-                "rehearse the next run.",
+                "preview or rehearse the next run.",
             )
             may_run = can(request.user, "core_pipeline_execute", changed)
             return redirect("preview-pipeline" if may_run else "pipeline", pk=changed.pk)
