@@ -93,6 +93,16 @@ def test_no_schedule_with_branches_breaks_a_promise(simulate: Simulate, chunk: i
     assert not broken, "\n".join(broken)
 
 
+def test_a_check_of_several_reads_ends_although_the_quota_grants_one_at_a_time(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token takes 5 to 10 seconds; every pass repeated the first read, and took the token of the second."""
+    odds = Odds(quota_share=0.02, bad_image=True, breaker=True)
+    monkeypatch.setattr(Odds, "from_random", lambda _rng: odds)
+    broken = [line for seed in range(4) for line in simulate(seed, has_branches=True)]
+    assert not broken, "\n".join(broken)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(100_000, 110_000, 500))
 @pytest.mark.timeout(3600)
