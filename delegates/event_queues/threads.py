@@ -9,7 +9,7 @@ from django.db import connection
 
 from delegates.event_queues.readers import QueueReader, list_free_queues
 from web.clock import get_database_time
-from web.http.outages import OUTAGE_ERRORS, is_outage
+from web.http.outages import is_outage
 
 # How often a worker looks for queues that nobody reads.
 SEARCH_SECONDS: Final = 2.0
@@ -46,10 +46,12 @@ class QueueReaders:
         while not self._stopped.wait(SEARCH_SECONDS):
             try:
                 self._start_readers()
-            except OUTAGE_ERRORS as error:
-                if not is_outage(error):
-                    raise
-                logger.warning("No event queue was looked for; the next search does: %s", error)
+            except Exception as error:
+                if is_outage(error):
+                    logger.warning("No event queue was looked for; the next search does: %s", error)
+                else:
+                    # No other thread of this worker searches, so a bug may not end this one either.
+                    logger.exception("The search for event queues failed; the next one follows")
             finally:
                 connection.close()
 
@@ -73,9 +75,10 @@ class QueueReaders:
                 pass
             self._stopped.wait(PAUSE_SECONDS)
             reader.release()
-        except OUTAGE_ERRORS as error:
-            if not is_outage(error):
-                raise
-            logger.warning("An event queue was not read; it is after its lease: %s", error)
+        except Exception as error:
+            if is_outage(error):
+                logger.warning("An event queue was not read; it is after its lease: %s", error)
+            else:
+                logger.exception("The event queue %s was not read; it is after its lease", pk)
         finally:
             connection.close()
