@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from delegates.event_queues.coverage import QueueCoverage
 from guards.limits import EVENT_CHARACTERS
 
 _SERVICE_ARN: Final = re.compile(
@@ -45,8 +46,8 @@ class ServiceEvent:
     """Whether a wait for the service may end; otherwise a task only went on."""
 
 
-ServiceEventListener = Callable[[Sequence[ServiceEvent], datetime], None]
-"""Records the effect of events, in the transaction that precedes the deletion of their messages."""
+ServiceEventListener = Callable[[QueueCoverage, Sequence[ServiceEvent], datetime], None]
+"""Records the effect of events of one queue, in the transaction before the deletion of their messages."""
 _listeners: Final[list[ServiceEventListener]] = []
 
 
@@ -56,10 +57,10 @@ def register_event_listener(listener: ServiceEventListener) -> None:
         _listeners.append(listener)
 
 
-def notify_listeners(events: Sequence[ServiceEvent], now: datetime) -> None:
-    """Pass events to all listeners."""
+def notify_listeners(coverage: QueueCoverage, events: Sequence[ServiceEvent], now: datetime) -> None:
+    """Pass events of a queue to all listeners."""
     for listener in _listeners:
-        listener(events, now)
+        listener(coverage, events, now)
 
 
 def parse_service_event(body: str, *, account: str, region: str, now: datetime) -> ServiceEvent:

@@ -15,6 +15,7 @@ from aws.errors import AwsError
 from connectors.models import Connector, EventQueue
 from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
 from delegates.access.remedies import describe_with_remedy
+from delegates.event_queues.coverage import QueueCoverage
 from delegates.event_queues.events import (
     ServiceEvent,
     UnusableEvent,
@@ -110,7 +111,8 @@ class QueueReader:
             if not self._filter_own().update(lease_expires_at=now + LEASE_DURATION, **columns):
                 return False
             if events:
-                notify_listeners(events, now)
+                queue.account = account
+                notify_listeners(QueueCoverage.of(queue), events, now)
         return True
 
     def _filter_own(self) -> QuerySet[EventQueue]:

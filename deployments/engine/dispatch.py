@@ -15,7 +15,13 @@ from aws.apis.ecs_types import EcsService
 from aws.caller import split_batches
 from aws.errors import AwsError
 from delegates.access.aws_access import ConnectorUnavailable
-from deployments.engine.event_wakes import list_receiving_keys, record_unannounced_change
+from delegates.event_queues.coverage import (
+    CoveredReads,
+    list_receiving_coverages,
+    record_silence,
+    select_covered,
+)
+from deployments.engine.event_wakes import build_covered_reads
 from deployments.engine.lease import PASS_SECONDS
 from deployments.engine.reconcile import reconcile
 from deployments.engine.reconcile_context import ServiceSnapshot
@@ -143,7 +149,8 @@ def _list_changed_in_cluster(
         is_unannounced |= execution.is_change_unannounced(hash_observed_state(raw), started_at)
         published[execution.waits_for_service] = raw
     if is_unannounced:
-        record_unannounced_change(get_rate_limit_key(stage), started_at)
+        reads = build_covered_reads(get_batch_key(stage), get_rate_limit_key(stage), stage.scope.path)
+        record_silence(reads, started_at)
     # Sync of the same cluster reuses these reads.
     recent_reads.publish_reads(recent_reads.SERVICES, get_batch_key(stage), published, started_at=started_at)
     return changed_ids
@@ -182,9 +189,14 @@ class _DueWait:
     pk: UUID
     batch_key: str
     rate_limit_key: str
+    scope_path: str
     since: datetime
     check_at: datetime
     events: EventTimes
+
+    @property
+    def reads(self) -> CoveredReads:
+        return build_covered_reads(self.batch_key, self.rate_limit_key, self.scope_path)
 
 
 def claim_due_batches(runtime: EngineRuntime = LIVE_RUNTIME) -> list[ExecutionBatch]:
@@ -258,23 +270,30 @@ def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
         .exclude(waits_for_service="")
         .order_by(F("dispatch_backoff_until").asc(nulls_first=True), "due_at")
     )
-    fields = ("pk", "batch_key", "rate_limit_key", "waiting_since", "dispatch_backoff_until", "due_at")
+    columns = ("batch_key", "rate_limit_key", "scope__path", "waiting_since", "dispatch_backoff_until")
     due_waits = [
-        _DueWait(pk, group, rate_limit_key, since, dispatch_backoff_until or due_at, EventTimes(*events))
-        for pk, group, rate_limit_key, since, dispatch_backoff_until, due_at, *events in due.values_list(
-            *fields, "event_at", "woken_at"
+        _DueWait(pk, group, key, path, since, backoff_until or due_at, EventTimes(*events))
+        for pk, group, key, path, since, backoff_until, due_at, *events in due.values_list(
+            "pk", *columns, "due_at", "event_at", "woken_at"
         )[:MOST_WAITING_CLAIMS]
     ]
-    has_events = any(due_wait.events != NO_EVENTS for due_wait in due_waits)
-    receiving = list_receiving_keys(now) if has_events else set()
+    covered = _select_covered([due_wait for due_wait in due_waits if due_wait.events != NO_EVENTS], now)
     by_check_time: dict[datetime, list[UUID]] = defaultdict(list)
     for due_wait in _apply_rate_limits(due_waits, now):
-        events = due_wait.events if due_wait.rate_limit_key in receiving else NO_EVENTS
+        events = due_wait.events if due_wait.pk in covered else NO_EVENTS
         check_at = get_next_check(now, due_wait.since, due_wait.batch_key, events)
         by_check_time[check_at].append(due_wait.pk)
     return [
         row for check_at, members in by_check_time.items() for row in _claim(members, now, check_at, token)
     ]
+
+
+def _select_covered(due_waits: Sequence[_DueWait], now: datetime) -> set[UUID]:
+    """Return the executions whose events arrive; two queries at most, none without events."""
+    if not due_waits:
+        return set()
+    covered = select_covered([due_wait.reads for due_wait in due_waits], list_receiving_coverages(now))
+    return {due_wait.pk for due_wait in due_waits if due_wait.reads in covered}
 
 
 def _claim(pks: Sequence[UUID], now: datetime, until: datetime, token: str) -> list[tuple[str, UUID]]:

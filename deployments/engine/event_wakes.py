@@ -6,26 +6,25 @@ An event decides nothing: it brings the next check forward, and shows that check
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, F, Q, Value, When
 
-from connectors.models import EventQueue
-from connectors.models.event_queues import READ_WINDOW
+from delegates.event_queues.coverage import CoveredReads, QueueCoverage, select_covered
 from delegates.event_queues.events import ServiceEvent
 from deployments.models import Execution
 
 
 @dataclass(frozen=True)
 class _ServiceKey:
-    """Service of one account, region and cluster."""
+    """Service of one region and cluster."""
 
-    account: str
     region: str
     cluster: str
     service: str
 
 
-def record_events(events: Sequence[ServiceEvent], now: datetime) -> bool:
+def record_events(coverage: QueueCoverage, events: Sequence[ServiceEvent], now: datetime) -> bool:
     """Record events at the executions that wait for their services; return whether one is due because of it.
 
     Late, repeated and reordered events change nothing: only the newest time counts.
@@ -33,40 +32,43 @@ def record_events(events: Sequence[ServiceEvent], now: datetime) -> bool:
     times: dict[_ServiceKey, datetime] = {}
     decisive: set[_ServiceKey] = set()
     for event in events:
-        key = _ServiceKey(event.account, event.region, event.cluster, event.service)
+        key = _ServiceKey(event.region, event.cluster, event.service)
         times[key] = max(event.at, times.get(key, event.at))
         if event.is_decisive:
             decisive.add(key)
-    for key, at in times.items():
-        older = Q(event_at=None) | Q(event_at__lt=at)
-        _filter_waiting(key).filter(older).update(event_at=at)
-    return sum(_wake(key, now) for key in decisive) > 0
+    return sum(_record(coverage, key, at, now, wakes=key in decisive) for key, at in times.items()) > 0
 
 
-def _wake(key: _ServiceKey, now: datetime) -> int:
+def _record(coverage: QueueCoverage, key: _ServiceKey, at: datetime, now: datetime, *, wakes: bool) -> int:
+    """Record the newest event of a service, and return the number of executions that it made due."""
+    waiting = _list_waiting(coverage, key)
+    if not waiting:
+        return 0
+    rows = Execution.objects.filter(pk__in=waiting)
+    rows.filter(Q(event_at=None) | Q(event_at__lt=at)).update(event_at=at)
+    if not wakes:
+        return 0
     # Also while a pass runs: it may have read the service before the event.
     due_at = Case(When(due_at__gt=now, then=Value(now)), default=F("due_at"))
-    return _filter_waiting(key).update(dispatch_backoff_until=None, woken_at=now, due_at=due_at)
+    is_waiting = rows.filter(due_at__isnull=False, waits_for_service=key.service)
+    return is_waiting.update(dispatch_backoff_until=None, woken_at=now, due_at=due_at)
 
 
-def _filter_waiting(key: _ServiceKey) -> QuerySet[Execution]:
-    return Execution.objects.filter(
+def _list_waiting(coverage: QueueCoverage, key: _ServiceKey) -> list[UUID]:
+    """Return the executions that wait for a service, and that the queue covers."""
+    rows = Execution.objects.filter(
         due_at__isnull=False,
         waits_for_service=key.service,
-        rate_limit_key=f"{key.account}/{key.region}",
         batch_key__endswith=f"|{key.region}|{key.cluster}",
     )
+    columns = ("pk", "batch_key", "rate_limit_key", "scope__path")
+    waiting = {pk: build_covered_reads(*values) for pk, *values in rows.values_list(*columns)}
+    covered = select_covered(list(waiting.values()), [coverage])
+    return [pk for pk, reads in waiting.items() if reads in covered]
 
 
-def list_receiving_keys(now: datetime) -> set[str]:
-    """Return the rate limit keys of the accounts and regions whose events arrive."""
-    queues = EventQueue.objects.filter(
-        problem="", silent_since=None, last_event_at__isnull=False, read_at__gte=now - READ_WINDOW
-    )
-    return {f"{account}/{region}" for account, region in queues.values_list("account", "region")}
-
-
-def record_unannounced_change(rate_limit_key: str, now: datetime) -> None:
-    """Record that a service changed although no event came: checks are frequent until the next one."""
-    account, _, region = rate_limit_key.partition("/")
-    EventQueue.objects.filter(account=account, region=region, silent_since=None).update(silent_since=now)
+def build_covered_reads(batch_key: str, rate_limit_key: str, scope_path: str) -> CoveredReads:
+    """Return the reads of a waiting execution; the keys are those of `service_waits`."""
+    _, _, rest = batch_key.partition(":")
+    account, _, region = rate_limit_key.rpartition("/")
+    return CoveredReads(int(rest.partition(":")[0] or 0), scope_path, account, region)

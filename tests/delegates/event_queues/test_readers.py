@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from connectors.models import Connector, EventQueue
 from delegates.event_queues import events
+from delegates.event_queues.coverage import QueueCoverage
 from delegates.event_queues.events import ServiceEvent
 from delegates.event_queues.readers import QueueReader, list_free_queues
 from rbac.models import Scope, User
@@ -47,7 +48,7 @@ def received(monkeypatch: pytest.MonkeyPatch) -> list[ServiceEvent]:
     """The events that listeners get."""
     received: list[ServiceEvent] = []
 
-    def listen(batch: Sequence[ServiceEvent], now: datetime) -> None:
+    def listen(coverage: QueueCoverage, batch: Sequence[ServiceEvent], now: datetime) -> None:
         received.extend(batch)
 
     monkeypatch.setattr(events, "_listeners", [listen])
@@ -104,7 +105,7 @@ def test_another_reader_goes_on_after_the_lease_of_a_dead_one(
 def test_a_message_stays_if_its_effect_could_not_be_stored(
     queue: EventQueue, sqs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(batch: Sequence[ServiceEvent], now: datetime) -> None:
+    def fail(coverage: QueueCoverage, batch: Sequence[ServiceEvent], now: datetime) -> None:
         raise RuntimeError("the worker dies here")
 
     monkeypatch.setattr(events, "_listeners", [fail])

@@ -1,14 +1,17 @@
 """Events of AWS bring the checks of waiting executions forward, and make the others rare."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from connectors.models import EventQueue
+from connectors.models import Connector, EventQueue
+from delegates.event_queues.coverage import CoveredReads, QueueCoverage, record_silence
 from delegates.event_queues.events import ServiceEvent
+from deployments.engine import event_wakes
 from deployments.engine.dispatch import WaitingExecution, claim_due_batches
-from deployments.engine.event_wakes import record_events, record_unannounced_change
+from deployments.engine.event_wakes import build_covered_reads
 from deployments.journal.runtime import LIVE_RUNTIME
 from deployments.models import Execution
 from rbac.models import Scope, User
@@ -54,9 +57,15 @@ def execution(world: World, now: datetime) -> Execution:
         observed_state="in progress",
         recheck_at=now + MINUTE,
         rate_limit_key=f"{ACCOUNT}/{REGION}",
-        batch_key=f"built-in:1:2|{REGION}|{CLUSTER}",
+        batch_key=f"built-in:{world.connector.pk}:2|{REGION}|{CLUSTER}",
     )
     return Execution.objects.get(pk=world.execution.pk)
+
+
+def record_events(events: Sequence[ServiceEvent], now: datetime) -> bool:
+    """Record events of the only queue."""
+    queue = EventQueue.objects.select_related("connector__scope").get()
+    return event_wakes.record_events(QueueCoverage.of(queue), events, now)
 
 
 def build_event(at: datetime, *, is_decisive: bool = False, **changes: str) -> ServiceEvent:
@@ -86,9 +95,7 @@ def test_a_decisive_event_makes_the_check_due_and_the_next_ones_frequent(
     assert execution.dispatch_backoff_until - now < timedelta(seconds=4)
 
 
-@pytest.mark.parametrize(
-    "changes", [{"account": "999999999999"}, {"region": "eu-west-1"}, {"cluster": "x"}, {"service": "x"}]
-)
+@pytest.mark.parametrize("changes", [{"region": "eu-west-1"}, {"cluster": "x"}, {"service": "x"}])
 def test_an_event_about_something_else_wakes_nothing(
     execution: Execution, now: datetime, changes: dict[str, str]
 ) -> None:
@@ -145,5 +152,71 @@ def test_a_change_that_no_event_announced_returns_to_polling(execution: Executio
     assert not waiting.is_change_unannounced("before", now + MINUTE)
     assert not waiting.is_change_unannounced("after", now)
     assert waiting.is_change_unannounced("after", now + MINUTE)
-    record_unannounced_change(execution.rate_limit_key, now)
+    record_silence(get_reads(execution), now)
     assert EventQueue.objects.get().get_state(now) == EventQueue.State.SILENT
+
+
+def get_reads(execution: Execution) -> CoveredReads:
+    return build_covered_reads(execution.batch_key, execution.rate_limit_key, execution.scope.path)
+
+
+def move_queue(scope: Scope, **spec: str) -> EventQueue:
+    """Give the queue to another connector of the same account."""
+    spec = {"credentials": "DefaultChain"} | spec
+    connector = Connector.objects.create(scope=scope, identifier="other", name="Other", spec=spec)
+    EventQueue.objects.update(connector=connector)
+    return EventQueue.objects.select_related("connector__scope").get()
+
+
+def test_a_queue_counts_for_other_connectors_of_its_account_in_its_scope(
+    execution: Execution, world: World, now: datetime
+) -> None:
+    Connector.objects.filter(pk=world.connector.pk).update(spec={"credentials": "DefaultChain"})
+    for scope in (world.scope, Scope.objects.account()):
+        queue = move_queue(scope)
+        assert record_events([build_event(now, is_decisive=True)], now), scope
+        Execution.objects.update(woken_at=None)
+        assert claim_next_check(execution, now) - now > timedelta(seconds=10), scope
+        queue.connector.delete()
+        EventQueue.objects.create(
+            connector=world.connector,
+            region=REGION,
+            queue_url="https://example",
+            account=ACCOUNT,
+            read_at=now + 10 * MINUTE,
+            last_event_at=now,
+        )
+
+
+@pytest.mark.parametrize("stranger", ["queue", "execution", "scope", "account"])
+def test_a_queue_counts_for_no_one_whom_its_owner_may_not_affect(
+    execution: Execution, world: World, now: datetime, stranger: str
+) -> None:
+    """An endpoint can claim any account, and so could whoever has keys of it in another project."""
+    if stranger != "execution":
+        Connector.objects.filter(pk=world.connector.pk).update(spec={"credentials": "DefaultChain"})
+    spec = {"endpoint_url": "http://localhost:9"} if stranger == "queue" else {}
+    move_queue(create_sibling(world.scope) if stranger == "scope" else world.scope, **spec)
+    if stranger == "account":
+        EventQueue.objects.update(account="999999999999")
+    assert not record_events([build_event(now, is_decisive=True)], now)
+    execution.refresh_from_db()
+    assert (execution.event_at, execution.woken_at) == (None, None)
+    # Not even after an event from elsewhere.
+    Execution.objects.update(event_at=now)
+    assert claim_next_check(execution, now) - now <= timedelta(seconds=7)
+    record_silence(get_reads(execution), now)
+    assert EventQueue.objects.get().silent_since is None
+
+
+def test_a_queue_counts_after_a_read_with_its_present_connector(execution: Execution, now: datetime) -> None:
+    record_events([build_event(now)], now)
+    EventQueue.objects.update(read_at=now)
+    Connector.objects.update(updated_at=now + timedelta(seconds=1))
+    assert claim_next_check(execution, now) - now <= timedelta(seconds=7)
+
+
+def create_sibling(project: Scope) -> Scope:
+    return Scope.objects.create(
+        kind=Scope.Kind.PROJECT, parent=project.parent, identifier=f"{project.identifier}2", name="Other"
+    )

@@ -1,0 +1,114 @@
+"""Coverage of event queues: the reads of ECS that the events of a queue concern.
+
+Events make the reads early, and queues that receive make them rare. So a queue may concern only what the
+owners of its connector may affect anyway.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Self
+
+from django.db.models import F, QuerySet
+
+from connectors.models import Connector, EventQueue
+from connectors.models.event_queues import READ_WINDOW
+
+_ENDPOINT: Final = "connector__spec__endpoint_url"
+
+
+@dataclass(frozen=True)
+class CoveredReads:
+    """Reads of ECS that events may replace: their connector, scope, account and region."""
+
+    connector: int
+    scope_path: str
+    account: str
+    region: str
+
+
+@dataclass(frozen=True)
+class QueueCoverage:
+    """A queue, and what its events concern.
+
+    That is all reads of its connector; and those of its account and region in the scope of the connector and
+    below, unless either side has an endpoint of its own, which can claim any account.
+    """
+
+    pk: int
+    connector: int
+    scope_path: str
+    account: str
+    region: str
+    has_endpoint: bool
+
+    @classmethod
+    def of(cls, queue: EventQueue) -> Self:
+        """Return the coverage of a queue; its connector and scope should be loaded."""
+        connector = queue.connector
+        endpoint = bool(connector.spec.get("endpoint_url"))
+        return cls(queue.pk, connector.pk, connector.scope.path, queue.account, queue.region, endpoint)
+
+    def covers(self, reads: CoveredReads, isolated: Collection[int]) -> bool:
+        """Return whether events concern these reads; `isolated` are connectors with an endpoint."""
+        if reads.region != self.region:
+            return False
+        if reads.connector == self.connector:
+            return True
+        return (
+            not self.has_endpoint
+            and reads.connector not in isolated
+            and self.account != ""
+            and reads.account == self.account
+            and f"{reads.scope_path}/".startswith(f"{self.scope_path}/")
+        )
+
+
+def list_coverages(queues: QuerySet[EventQueue]) -> list[QueueCoverage]:
+    """Return the coverage of queues, in one query."""
+    columns = ("pk", "connector", "connector__scope__path", "account", "region", _ENDPOINT)
+    return [
+        QueueCoverage(pk, connector, path, account, region, bool(endpoint))
+        for pk, connector, path, account, region, endpoint in queues.values_list(*columns)
+    ]
+
+
+def list_receiving_coverages(now: datetime) -> list[QueueCoverage]:
+    """Return the coverage of the queues whose events arrive.
+
+    A changed connector counts after the next read: until then, the account may be that of another endpoint.
+    """
+    return list_coverages(
+        EventQueue.objects.filter(
+            problem="",
+            silent_since=None,
+            last_event_at__isnull=False,
+            read_at__gte=now - READ_WINDOW,
+            read_at__gt=F("connector__updated_at"),
+        )
+    )
+
+
+def list_isolated_connectors(connectors: Iterable[int]) -> set[int]:
+    """Return those of the connectors that have an endpoint of their own."""
+    rows = Connector.objects.filter(pk__in=set(connectors)).exclude(spec__endpoint_url="")
+    return set(rows.filter(spec__endpoint_url__isnull=False).values_list("pk", flat=True))
+
+
+def select_covered(reads: Sequence[CoveredReads], coverages: Sequence[QueueCoverage]) -> set[CoveredReads]:
+    """Return the reads that one of the queues concerns, in one query at most."""
+    others = {read.connector for read in reads} - {coverage.connector for coverage in coverages}
+    # Reads of a connector with a queue are isolated by the coverage of that queue.
+    isolated = {coverage.connector for coverage in coverages if coverage.has_endpoint}
+    if coverages and others:
+        isolated |= list_isolated_connectors(others)
+    return {read for read in reads if any(coverage.covers(read, isolated) for coverage in coverages)}
+
+
+def record_silence(reads: CoveredReads, now: datetime) -> None:
+    """Record that something changed although no event came: reads are frequent until the next event."""
+    queues = list_coverages(EventQueue.objects.filter(region=reads.region, silent_since=None))
+    isolated = list_isolated_connectors([reads.connector])
+    silent = [coverage.pk for coverage in queues if coverage.covers(reads, isolated)]
+    if silent:
+        EventQueue.objects.filter(pk__in=silent).update(silent_since=now)
