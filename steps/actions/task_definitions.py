@@ -18,6 +18,7 @@ from steps.actions.confirmations import (
     is_past_read_lag,
 )
 from steps.actions.context import EarlierStep, StepContext
+from steps.actions.ecs_service.confirmation import EARLIER_SERVICE_DEPLOYMENTS
 from steps.actions.manifests import TASK_DEFINITION_ARN
 
 _AWS_FIELDS = (
@@ -71,6 +72,9 @@ def _get_sort_key(item: Mapping[str, Any]) -> str:
 INTENT_TAG = "slipway:intent"
 # How far AWS's clock and ours may differ.
 CLOCK_SKEW = timedelta(minutes=5)
+_KNOWN_DEPLOYMENTS = 10
+# Rollback key of the running revision that the step uses instead of registering one.
+REUSED_REVISION = "reused revision"
 # Rollback keys of a revision below those that this step registers; the second is for untagged ones.
 _OLDER, _OLDER_UNTAGGED = "newest revision", "newest revision before untagged"
 
@@ -81,12 +85,14 @@ class RegisterTaskDefinition(Action):
     """Register a new revision, tagged so that a lost answer can be confirmed (rule 9).
 
     `compares` logs if nothing differs from the running revision; a run that keeps unchanged tasks then reuses
-    that revision.
+    that revision. `reuses` does so in every run that may list service deployments: then the update forces a
+    new deployment.
     """
 
     has_undo = True
 
     compares: bool = False
+    reuses: bool = False
 
     @property
     def title(self) -> str:
@@ -98,7 +104,7 @@ class RegisterTaskDefinition(Action):
             _use_existing_revision(context, arn, definition)
             return
         family = definition["family"]
-        if self.compares and _reuse_running_revision(context, definition):
+        if self.compares and _reuse_running_revision(context, definition, replaces=self.reuses):
             return
         context.log(f"Creating Task Definition with family {family}")
         # Saved before the write, so that confirm knows which revisions can be ours.
@@ -119,11 +125,13 @@ class RegisterTaskDefinition(Action):
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         arn = saved.get_output("taskDefinitionArn")
+        if arn == saved.load_for_rollback(REUSED_REVISION):
+            return ()
         return (f"Deregister task definition {arn.rsplit('/', 1)[-1]}",) if arn else ()
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         arn = context.get_output("taskDefinitionArn")
-        if not arn:
+        if not arn or is_reused_revision(context, arn):
             return []
         expected = "used by no deployment of the service"
         usage = _describe_use(context, arn)
@@ -133,32 +141,63 @@ class RegisterTaskDefinition(Action):
         return [ChecklistEntry(f"Task definition {arn}", expected, actual, ok=not usage)]
 
 
-def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any]) -> bool:
-    """Reuse the running revision if nothing differs and the run keeps tasks; return whether it did."""
-    arn = _get_running_arn(context, definition["family"])
+def is_reused_revision(context: StepContext, arn: str) -> bool:
+    """Return whether the step found this revision running, with equal content, and did not register it."""
+    return bool(arn) and context.load_for_rollback(REUSED_REVISION) == arn
+
+
+def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any], *, replaces: bool) -> bool:
+    """Reuse the running revision if nothing differs; return whether it did.
+
+    Without `replaces`, only a run that keeps unchanged tasks reuses it.
+    """
+    running = _find_same_revision(context, definition)
+    if running is None:
+        return False
     force = context.force_new_deployment
-    if not arn or context.get_output("deploymentId"):
-        return False
-    try:
-        running = context.ecs.describe_task_definition(arn, with_tags=True)
-    except (Denied, NotFound):
-        return False
-    tags = {key: value for key, value in running.tags.items() if key != INTENT_TAG}
-    is_same = normalize_definition(running.raw) == normalize_definition(definition) and tags == parse_tags(
-        definition.get("tags")
-    )
-    if not running.is_active or not is_same:
-        return False
-    message = f"Nothing changed compared with {running.family}:{running.revision}, which is running"
-    if force is False:
-        context.add_note(f"{message}: it is reused, and its tasks are kept.")
-        _use_existing_revision(context, arn, running.raw)
-        return True
+    name = f"{running.family}:{running.revision}"
+    message = f"Nothing changed compared with {name}, which is running"
     if force is None:
         context.add_note(
             f"{message}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
         )
-    return False
+    if force is False:
+        context.add_note(f"{message}: it is reused, and its tasks are kept.")
+    elif replaces and _save_service_deployments(context):
+        context.log(f"Reusing revision {running.revision}: nothing changed compared with {name}")
+    else:
+        return False
+    context.save_for_rollback(REUSED_REVISION, running.arn)
+    _use_existing_revision(context, running.arn, running.raw)
+    return True
+
+
+def _save_service_deployments(context: StepContext) -> bool:
+    """Save the service deployments that a lost answer is compared with; return whether they may be read."""
+    name = context.load_for_rollback("service before")["name"]
+    try:
+        deployments = context.ecs.list_service_deployments(context.cluster, name)
+    except Denied:
+        return False
+    newest = [deployment.arn for deployment in deployments[:_KNOWN_DEPLOYMENTS]]
+    context.save_for_rollback(EARLIER_SERVICE_DEPLOYMENTS, newest)
+    return True
+
+
+def _find_same_revision(context: StepContext, definition: Mapping[str, Any]) -> TaskDefinition | None:
+    """Return the running revision if it is active and equals the definition, tags included."""
+    arn = _get_running_arn(context, definition["family"])
+    if not arn or context.get_output("deploymentId"):
+        return None
+    try:
+        running = context.ecs.describe_task_definition(arn, with_tags=True)
+    except (Denied, NotFound):
+        return None
+    tags = {key: value for key, value in running.tags.items() if key != INTENT_TAG}
+    is_same = normalize_definition(running.raw) == normalize_definition(definition) and tags == parse_tags(
+        definition.get("tags")
+    )
+    return running if running.is_active and is_same else None
 
 
 def _use_existing_revision(context: StepContext, arn: str, definition: Mapping[str, Any]) -> None:
@@ -175,7 +214,7 @@ def deregister_task_definition(context: StepContext) -> None:
     A failure is only logged.
     """
     arn = context.get_output("taskDefinitionArn")
-    if not arn:
+    if not arn or is_reused_revision(context, arn):
         return
     try:
         usage = _describe_use(context, arn)

@@ -59,7 +59,7 @@ def ecs_rolling_deploy(spec: EcsRollingDeploySpec) -> Plan:
     yield unit("Prepare rollback data", SaveCurrentService())
     yield unit(
         "Deploy",
-        RegisterTaskDefinition(compares=True),
+        RegisterTaskDefinition(compares=True, reuses=True),
         SuspendAutoScaling(),
         CreateOrUpdateService(force=spec.forceNewDeployment, keep_count=spec.sameAsAlreadyRunningInstances),
         TagService(),

@@ -24,7 +24,8 @@ ROUNDS = int(os.environ.get("SLIPWAY_FAULT_ROUNDS", "10"))
 def start_all(workload: Workload) -> list[Run]:
     """One execution of each service, of which one fails, and a second one that waits for the first."""
     services, now = list(workload.pipelines), time.time()
-    tags = dict.fromkeys(services, "1.28") | {services[-1]: FAILS}
+    # A tag of its own for each call: a second run of one would reuse its revision.
+    tags = dict.fromkeys(services, f"1.28.{now:.0f}") | {services[-1]: FAILS}
     runs = [workload.start(service, tag, key=f"{service} {now}") for service, tag in tags.items()]
     return [*runs, workload.start(services[0], "1.29", key=f"second {now}", web=1)]
 

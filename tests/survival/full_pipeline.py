@@ -120,9 +120,7 @@ class Came:
 
     def story(self) -> Counter[str]:
         """Count the log texts without numbers, ids and lines that depend on reconcile times."""
-        # The second run of a tag finds that nothing changed, the first does not.
-        same = "Nothing changed compared with"
-        passing = ("# AWS Event", "Waiting for pending tasks", "Waiting for the tasks of", same)
+        passing = ("# AWS Event", "Waiting for pending tasks", "Waiting for the tasks of")
         lines = [line["text"] for line in iterate_lines(self.execution.pk)]
         return Counter(
             re.sub(r"[0-9a-f]{32}|\d+", "N", line) for line in lines if not line.startswith(passing)

@@ -1,6 +1,7 @@
 """Confirmation of ECS service writes whose answer was lost (DESIGN 5, rule 9)."""
 
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 from aws.apis.ecs_types import EcsDeployment, EcsService, get_arn_name
@@ -17,6 +18,8 @@ from steps.actions.confirmations import (
 from steps.actions.context import StepContext
 
 CLOCK_SKEW = timedelta(seconds=5)
+# Rollback key of the newest service deployments before an update to the running revision.
+EARLIER_SERVICE_DEPLOYMENTS = "service deployments before"
 
 
 def confirm_service_write(
@@ -45,14 +48,66 @@ def confirm_service_write(
         finished := _find_finished_deployment(context, service, call.sent_at, task_definition)
     ):
         return Applied({"service": {**service.raw, "deployments": [finished]}})
+    _refuse_new_primary(service, call, earlier_ids)
+    return NotApplied()
+
+
+def confirm_forced_update(
+    context: StepContext, call: CallRecord, *, task_definition: str, before: str
+) -> Confirmation:
+    """Confirm an UpdateService to the revision that was running before.
+
+    Any other new deployment, also a rollback by ECS, runs this revision too. So the first service deployment
+    after those from before counts, which ECS lists even after a rollback; a rollback starts none.
+    """
+    if not call.params.get("forceNewDeployment"):
+        # ECS starts no deployment, and a repetition changes nothing further.
+        return confirm_service_write(context, call, task_definition=task_definition, before=before)
+    late = is_past_read_lag(context, call)
+    service = context.ecs.describe_service(context.cluster, call.params["service"])
+    if service is None or service.status != "ACTIVE":
+        return NotApplied() if late else Unconfirmed()
+    earlier_ids = context.load_for_rollback(before) or []
+    if first_id := _find_first_deployment(context, service, task_definition, earlier_ids):
+        own_deployment = service.find_deployment(first_id)
+        answer = _build_answer(service, own_deployment) if own_deployment else None
+        ended = {**service.raw, "deployments": [{"id": first_id, "status": "PRIMARY"}]}
+        return Applied({"service": answer or ended})
+    if not late:
+        return Unconfirmed()
+    _refuse_new_primary(service, call, earlier_ids)
+    return NotApplied()
+
+
+def _find_first_deployment(
+    context: StepContext, service: EcsService, task_definition: str, earlier_ids: list[str]
+) -> str:
+    """Return the id of the first deployment of this revision that was not there before; empty if none."""
+    known = context.load_for_rollback(EARLIER_SERVICE_DEPLOYMENTS) or []
+    deployments = context.ecs.list_service_deployments(context.cluster, service.name)
+    new_deployments = takewhile(lambda deployment: deployment.arn not in known, deployments)
+    targets = [deployment.target_revision for deployment in new_deployments][::-1]
+    if not targets:
+        return ""
+    own_revisions = {
+        revision.arn
+        for revision in context.ecs.describe_service_revisions(targets)
+        if revision.task_definition == task_definition
+    }
+    # A deployment and its service revision have the same number.
+    ids = (f"ecs-svc/{get_arn_name(target)}" for target in targets if target in own_revisions)
+    return next((deployment_id for deployment_id in ids if deployment_id not in earlier_ids), "")
+
+
+def _refuse_new_primary(service: EcsService, call: CallRecord, earlier_ids: list[str]) -> None:
+    """Raise `ActionFailed` if the PRIMARY deployment is new and not that of our write."""
     if service.primary is not None and service.primary.id not in earlier_ids:
         raise ActionFailed(
             "SUPERSEDED",
-            f"Somebody else changed Service {name} (deployment {service.primary.id}) while the answer to our "
-            f"{call.operation} was lost. Slipway changes it no further.",
+            f"Somebody else changed Service {service.name} (deployment {service.primary.id}) while the "
+            f"answer to our {call.operation} was lost. Slipway changes it no further.",
             outcome="SUPERSEDED",
         )
-    return NotApplied()
 
 
 def _confirm_delete(service: EcsService | None, late: bool) -> Confirmation:

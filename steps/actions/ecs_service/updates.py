@@ -16,7 +16,7 @@ from steps.actions.confirmations import (
     wait_past_read_lag,
 )
 from steps.actions.context import EarlierStep, StepContext
-from steps.actions.ecs_service.confirmation import confirm_service_write
+from steps.actions.ecs_service.confirmation import confirm_forced_update, confirm_service_write
 from steps.actions.ecs_service.daemons import get_scheduling, is_daemon
 from steps.actions.ecs_service.desired_count import (
     compute_initial_count,
@@ -49,7 +49,11 @@ from steps.actions.ecs_service.update_fields import (
     select_changeable_fields,
 )
 from steps.actions.manifests import TASK_DEFINITION_ARN
-from steps.actions.task_definitions import confirm_registration, reregister_task_definition
+from steps.actions.task_definitions import (
+    confirm_registration,
+    is_reused_revision,
+    reregister_task_definition,
+)
 
 # The output that names the task definition that stands in for an inactive one.
 RESTORED_TASK_DEFINITION = "restoredTaskDefinitionArn"
@@ -202,16 +206,16 @@ class CreateOrUpdateService(Action):
     def _is_forced(self, context: StepContext) -> bool:
         if context.force_new_deployment is not None:
             return context.force_new_deployment
+        if is_reused_revision(context, context.get_output("taskDefinitionArn")):
+            return True
         by_arn = context.load_for_rollback(TASK_DEFINITION_ARN) is not None
         return by_arn if self.force is None else self.force
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
-        return confirm_service_write(
-            context,
-            call,
-            task_definition=context.get_output("taskDefinitionArn"),
-            before=_get_deployments_key(context),
-        )
+        arn, key = context.get_output("taskDefinitionArn"), _get_deployments_key(context)
+        if call.operation == "UpdateService" and is_reused_revision(context, arn):
+            return confirm_forced_update(context, call, task_definition=arn, before=key)
+        return confirm_service_write(context, call, task_definition=arn, before=key)
 
     def may_undo(self, context: StepContext) -> bool:
         name = context.get_output("serviceName")

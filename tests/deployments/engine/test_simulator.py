@@ -1,5 +1,6 @@
 """Hundreds of seeded schedules of the real engine on a fake ECS: deaths, two workers, lost answers."""
 
+import dataclasses
 import os
 import random
 from collections.abc import Callable
@@ -46,9 +47,14 @@ def simulate(
         odds = Odds.from_random(rng)
         ecs = FakeEcs(now=lambda: schedule.now(), rng=rng, account=f"{seed:012d}", breaker=odds.breaker)
         schedule = Schedule(rng=rng, odds=odds, ecs=ecs)
-        before = None if odds.first_deployment else _deploy_before(ecs)
-        tag = "crash" if odds.bad_image else "1.27"
+        before = None if odds.first_deployment or odds.unchanged else _deploy_before(ecs)
+        tag = "crash" if odds.bad_image and not odds.unchanged else "1.27"
         yaml = branches.build_random_yaml(rng) if has_branches else ""
+        if odds.unchanged:
+            schedule.odds = Odds()
+            schedule.run(run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag, yaml=yaml))
+            before = ecs.forget_effects()
+            schedule = Schedule(rng=rng, odds=odds, ecs=ecs, moment=schedule.moment)
         execution = run_pipeline(actor=deployer, pipeline=pipeline, artifact_tag=tag, yaml=yaml)
         # The fixture's own way would nest one more override with every schedule, until Python gives up.
         with override_settings(AWS_QUOTA_SHARE=odds.quota_share):
@@ -100,6 +106,15 @@ def test_a_check_of_several_reads_ends_although_the_quota_grants_one_at_a_time(
     odds = Odds(quota_share=0.02, bad_image=True, breaker=True)
     monkeypatch.setattr(Odds, "from_random", lambda _rng: odds)
     broken = [line for seed in range(4) for line in simulate(seed, has_branches=True)]
+    assert not broken, "\n".join(broken)
+
+
+def test_no_schedule_with_unchanged_content_breaks_a_promise(
+    simulate: Simulate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw_odds = Odds.from_random
+    monkeypatch.setattr(Odds, "from_random", lambda rng: dataclasses.replace(draw_odds(rng), unchanged=True))
+    broken = [line for seed in range(60_000, 60_000 + SCHEDULES_EACH) for line in simulate(seed)]
     assert not broken, "\n".join(broken)
 
 

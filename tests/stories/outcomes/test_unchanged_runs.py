@@ -5,7 +5,8 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from deployments.models import Execution
+from deployments.engine.lease import wake_execution
+from deployments.models import Execution, Interrupt
 from rbac.operations.api_keys import create_api_key
 from tests.deployments.preview.comparison import load_preview
 from tests.fixtures.engine_driver import Drive
@@ -40,6 +41,36 @@ def test_a_run_that_changes_nothing_replaces_the_tasks_and_says_that_nothing_dif
     (note,) = [note["text"] for note in execution.notes]
     assert note == f"{SAME}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
     assert not set(before) & set(_tasks(drive))
+
+
+def test_a_run_that_changes_nothing_deploys_the_running_revision_again(drive: Drive) -> None:
+    drive.run("1.27")
+    revision, mark = drive.service()["taskDefinition"], drive.mark()
+    drive.sandbox.fault("lost_answer", service="ecs", operation="UpdateService", count=1)
+    execution = drive.run("1.27")
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), drive.log(execution)
+    assert drive.service()["taskDefinition"] == revision
+    effects = drive.effects(after=mark)
+    assert (effects.count("UpdateService"), effects.count("RegisterTaskDefinition")) == (1, 0)
+    same = "Reusing revision 1: nothing changed compared with fargate-task-definition:1"
+    assert same in drive.log(execution)
+
+
+def test_the_rollback_of_a_run_that_changes_nothing_keeps_the_revision(drive: Drive) -> None:
+    drive.run("1.27")
+    revision, mark = drive.service()["taskDefinition"], drive.mark()
+    execution = drive.start("1.27")
+    drive.pass_time(5)
+    Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT_AND_ROLL_BACK)
+    wake_execution(execution.pk, drive.clock.now())
+    drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)
+    effects = drive.effects(after=mark)
+    assert "UpdateService" in effects
+    assert not {"RegisterTaskDefinition", "DeregisterTaskDefinition"} & set(effects)
+    definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": revision})["taskDefinition"]
+    assert definition["status"] == "ACTIVE"
+    assert drive.service()["taskDefinition"] == revision
 
 
 def test_a_run_that_asks_for_it_leaves_the_tasks_where_nothing_differs(drive: Drive) -> None:

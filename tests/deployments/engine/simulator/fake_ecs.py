@@ -42,6 +42,8 @@ class FakeEcs:
     count: int = 0
     gone_at: datetime | None = None
     rolled_back_at: datetime | None = None
+    first_primary: str = ""
+    """The PRIMARY deployment of an earlier execution."""
 
     def call(self, operation: str, params: dict[str, Any], source: str) -> dict[str, Any]:
         """Make one call; raises `AwsError` as AWS would refuse it."""
@@ -57,6 +59,13 @@ class FakeEcs:
         self._settle()
         self.lag_from, self.lag_until = self.now(), self.now() + timedelta(seconds=seconds)
         self._save_snapshot()
+
+    def forget_effects(self) -> str:
+        """Forget the effects of an earlier execution; return the running task definition."""
+        assert self.service is not None
+        self.effects.clear()
+        self.first_primary = self.service["deployments"][0]["id"]
+        return str(self.service["taskDefinition"])
 
     # --- verbs ------------------------------------------------------------------------------------
 

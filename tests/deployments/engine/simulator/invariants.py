@@ -35,6 +35,8 @@ def list_violations(
         problems.append("the slot is still held")
     problems += _check_log(execution)
     problems += _check_effects(schedule)
+    if schedule.odds.unchanged:
+        return problems + _check_unchanged(schedule, execution)
     problems += _check_end(schedule, execution, before, may_differ=may_differ)
     problems += _check_quota(schedule)
     return problems
@@ -85,6 +87,25 @@ def _check_effects(schedule: Schedule) -> list[str]:
         (effect.operation, *(effect.params.get(key, "") for key in keys)) for effect in own_effects
     )
     return [f"{times} effects of {effect_key}" for effect_key, times in count.items() if times > 1]
+
+
+def _check_unchanged(schedule: Schedule, execution: Execution) -> list[str]:
+    """The revision that ran before runs again, and nothing was registered or deregistered."""
+    own_effects = [effect for effect in schedule.ecs.effects if effect.by == "slipway"]
+    problems = [
+        f"{effect.operation} although nothing changed"
+        for effect in own_effects
+        if effect.operation in ("RegisterTaskDefinition", "DeregisterTaskDefinition")
+    ]
+    deployed = [effect for effect in own_effects if effect.params.get("forceNewDeployment")]
+    foreign_effects = [effect for effect in schedule.ecs.effects if effect.by == "foreigner"]
+    if foreign_effects:
+        return problems + _check_after_foreigner(schedule, foreign_effects[-1].at)
+    service = schedule.ecs.service
+    is_new = bool(service) and service["deployments"][0]["id"] != schedule.ecs.first_primary
+    if execution.outcome == "COMPLETED" and not (is_new and len(deployed) == 1):
+        problems.append(f"COMPLETED, but {len(deployed)} deployments of ours")
+    return problems
 
 
 def _check_end(

@@ -46,6 +46,8 @@ class Odds:
     first_deployment: bool = False
     quota_share: float = 0.25
     valkey_lost: float = 0.0
+    unchanged: bool = False
+    """Slipway deployed the same content before."""
 
     @classmethod
     def from_random(cls, rng: random.Random) -> "Odds":
