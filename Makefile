@@ -114,7 +114,11 @@ bench-scale: $(VENV)/dev.stamp ## Measure one and two web servers and workers on
 	@$(BIN)/python -m benchmarks scale
 
 .PHONY: soak
-soak: $(VENV)/dev.stamp ## The tests that are too long for every day
+soak: $(VENV)/dev.stamp ## Deploy for four hours while faults are injected, and check the history; SOAK_MINUTES=5 for less
+	@$(BIN)/python -m benchmarks.soak
+
+.PHONY: test-soak
+test-soak: $(VENV)/dev.stamp ## Run the tests that are too long for every day
 	@SLIPWAY_SOAK=1 $(PYTEST) --timeout 3600 -m soak $(TESTS)
 
 .PHONY: fuzz

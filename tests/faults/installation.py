@@ -139,15 +139,18 @@ def _unredirected(request: Request) -> Answer:
 
 
 @contextmanager
-def installed(folder: Path, *, concurrency: int = 2) -> Iterator[Installation]:
-    """An installation that is ready, with the demo in it; what it printed stays in `folder`."""
+def installed(folder: Path, *, concurrency: int = 2, **variables: str) -> Iterator[Installation]:
+    """An installation that is ready, with the demo in it; what it printed stays in `folder`.
+
+    `variables` are added to the environment of its processes.
+    """
     with ExitStack() as stack:
         database = stack.enter_context(postgres(folder))
         _make_database(database)
         sandbox = start_sandbox(paused=False, speed=20)
         stack.callback(sandbox.kill)
         broker_port, ports = free_port(), (free_port(), free_port())
-        environment = _environment(folder, database.url, broker_port, concurrency)
+        environment = _environment(folder, database.url, broker_port, concurrency) | variables
         command = [find_server(), "--save", "", "--bind", "127.0.0.1", "--port", str(broker_port)]
         broker = Part("broker", [*command, "--dir", folder], environment=environment, folder=folder)
         parts = [

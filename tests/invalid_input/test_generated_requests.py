@@ -1,6 +1,6 @@
 """Requests made up from the API's description, by three people: no server error, and answers as described.
 
-`make soak` makes up some twenty times as many.
+`make test-soak` makes up some twenty times as many.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Every address × everybody: a new one without a row fails, and nothing of another scope shows.
 
-Every day the standings that tell most are asked; `make soak` asks all of them.
+Every day the standings that tell most are asked; `make test-soak` asks all of them.
 """
 
 import re

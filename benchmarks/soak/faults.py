@@ -1,0 +1,220 @@
+"""Faults of a soak: F1 to F16 of the fault list as far as one machine can inject them."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import redis
+
+from benchmarks.soak.site import Site
+from tests.faults.killable_process import Part
+
+WRITES: Final = ("RegisterTaskDefinition", "CreateService", "UpdateService", "RunTask", "DeleteService")
+# Longest times in seconds that a part is away or frozen, many faults being much shorter.
+LONGEST_FREEZE, LONGEST_CUT, LONGEST_OUTAGE = 60.0, 30.0, 30.0
+NOT_INJECTED: Final = {
+    "F5": "the database is away for at most 30 s, so that faults follow each other fast enough",
+    "F7": "connections are cut; delay, drip and half-open connections need a network of their own",
+    "F8": "all delegates reconnect at once, but there are two, not 10,000",
+    "F10": "expired credentials and clock skew: the sandbox checks no credentials",
+    "F11": "stale reads only: the installation polls, and has no event queue",
+    "F12": "a full disk needs a file system of limited size",
+    "F13": "jumps of the clock need a clock for each process",
+    "F14": "slow browsers are measured by make bench-logs",
+    "F15": "a rolling upgrade is tested by tests/faults/test_rolling_upgrade.py",
+    "F16": "migrations are tested on filled tables by tests/database",
+}
+
+
+def _kill_web(site: Site) -> None:
+    random.choice(site.installation.webs).die_and_come_back()
+
+
+def _kill_worker(site: Site) -> None:
+    random.choice(site.installation.workers).die_and_come_back()
+
+
+def _kill_worker_child(site: Site) -> None:
+    worker = random.choice(site.installation.workers)
+    children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+    if children:
+        os.kill(int(random.choice(children)), signal.SIGKILL)
+
+
+def _kill_beat(site: Site) -> None:
+    site.installation.beat.die_and_come_back()
+
+
+def _kill_delegate(site: Site) -> None:
+    random.choice(site.agents).die_and_come_back()
+
+
+def _freeze_delegate(site: Site) -> None:
+    _freeze(random.choice(site.agents))
+
+
+def _freeze_worker(site: Site) -> None:
+    _freeze(random.choice(site.installation.workers))
+
+
+def _freeze(part: Part) -> None:
+    pid = part.pid
+    os.killpg(pid, signal.SIGSTOP)
+    try:
+        time.sleep(_choose_seconds(LONGEST_FREEZE))
+    finally:
+        os.killpg(pid, signal.SIGCONT)
+
+
+def _restart_database(site: Site) -> None:
+    site.installation.database.stop(signal.SIGQUIT)
+    site.installation.database.start()
+
+
+def _take_database_away(site: Site) -> None:
+    site.installation.database.stop(signal.SIGQUIT)
+    try:
+        time.sleep(_choose_seconds(LONGEST_OUTAGE))
+    finally:
+        site.installation.database.start()
+
+
+def _flush_broker(site: Site) -> None:
+    site.installation.flush_broker()
+
+
+def _kill_broker(site: Site) -> None:
+    site.installation.broker.die_and_come_back()
+
+
+def _cut_network(site: Site) -> None:
+    network = random.choice(site.networks)
+    network.cut()
+    time.sleep(_choose_seconds(LONGEST_CUT))
+    network.mend()
+
+
+def _cut_all_networks(site: Site) -> None:
+    for network in site.networks:
+        network.cut()
+    for network in site.networks:
+        network.mend()
+
+
+def _lose_answer(site: Site) -> None:
+    way = random.choice(("cut", "error500"))
+    choices: dict[str, object] = {"operation": random.choice(WRITES), "count": 1, "as": way}
+    site.installation.sandbox.fault("lost_answer", service="ecs", **choices)
+
+
+def _throttle(site: Site) -> None:
+    site.installation.sandbox.fault("throttle", count=random.randint(1, 10))
+
+
+def _fail_calls(site: Site) -> None:
+    site.installation.sandbox.fault("error500", count=random.randint(1, 5))
+
+
+def _hang(site: Site) -> None:
+    site.installation.sandbox.fault("hang", count=random.randint(1, 3), seconds=random.uniform(2, 30))
+
+
+def _refuse(site: Site) -> None:
+    site.installation.sandbox.fault("refuse", seconds=random.uniform(1, 10))
+
+
+def _read_stale(site: Site) -> None:
+    # Seconds of the sandbox's clock, which is fast.
+    site.installation.sandbox.fault("stale_reads", service="ecs", seconds=random.uniform(10, 60))
+
+
+def _choose_seconds(longest: float) -> float:
+    """Return a duration, mostly short."""
+    return 1 + (longest - 1) * random.random() ** 3
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault by the numbers of the fault list, with its weight among the others."""
+
+    name: str
+    weight: int
+    inject: Callable[[Site], None]
+
+
+FAULTS: Final = (
+    Fault("F1 kill -9 of a web server", 2, _kill_web),
+    Fault("F1 kill -9 of a worker", 3, _kill_worker),
+    Fault("F1 kill -9 of a worker's child", 3, _kill_worker_child),
+    Fault("F1 kill -9 of the beat", 1, _kill_beat),
+    Fault("F2 kill -9 of a delegate", 3, _kill_delegate),
+    Fault("F3 SIGSTOP and SIGCONT of a delegate", 1, _freeze_delegate),
+    Fault("F3 SIGSTOP and SIGCONT of a worker", 1, _freeze_worker),
+    Fault("F4 immediate restart of PostgreSQL", 2, _restart_database),
+    Fault("F5 PostgreSQL away", 1, _take_database_away),
+    Fault("F6 kill -9 of a flushed Valkey", 2, _flush_broker),
+    Fault("F6 kill -9 of Valkey", 1, _kill_broker),
+    Fault("F7 cut between delegate and web server", 2, _cut_network),
+    Fault("F8 all delegates reconnect", 1, _cut_all_networks),
+    Fault("F9 lost answer of a write", 5, _lose_answer),
+    Fault("F10 throttling", 3, _throttle),
+    Fault("F10 errors of AWS", 3, _fail_calls),
+    Fault("F10 hanging calls", 1, _hang),
+    Fault("F10 refused connections", 1, _refuse),
+    Fault("F11 stale reads", 1, _read_stale),
+)
+
+
+@dataclass
+class FaultInjector:
+    """Thread that injects one fault after the other, each kind in turn by its weight."""
+
+    site: Site
+    interval: float
+    counts: Counter[str] = field(default_factory=Counter)
+    errors: list[str] = field(default_factory=list)
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _finished: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def stop(self) -> None:
+        """Finish the fault that goes on, and end those of the sandbox."""
+        self._stopping.set()
+        self._finished.wait(LONGEST_FREEZE + 60)
+        self.site.installation.sandbox.clear_faults()
+
+    def _run(self) -> None:
+        deck: list[Fault] = []
+        due = time.monotonic()
+        while not self._stopping.wait(max(0.0, due - time.monotonic())):
+            if not deck:
+                deck = [fault for fault in FAULTS for _ in range(fault.weight)]
+                random.shuffle(deck)
+            self._inject(deck.pop())
+            due = max(due + self.interval, time.monotonic())
+        self._finished.set()
+        # The kernel ends a child with the thread that started it: this one lives as long as the soak.
+        threading.Event().wait()
+
+    def _inject(self, fault: Fault) -> None:
+        try:
+            fault.inject(self.site)
+            self.counts[fault.name] += 1
+        except (OSError, AssertionError, RuntimeError, SystemExit, redis.RedisError) as exc:
+            self.errors.append(f"{fault.name}: {exc!r}")
+
+
+def list_faults(counts: Mapping[str, int]) -> list[str]:
+    """Return the injected faults by kind, then those that are not injected, with their reason."""
+    injected = [f"  {counts.get(fault.name, 0):>5}  {fault.name}" for fault in FAULTS]
+    return [*injected, *(f"      -  {number}: {reason}" for number, reason in NOT_INJECTED.items())]

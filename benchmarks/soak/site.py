@@ -1,0 +1,102 @@
+"""Installation of a soak: that of the fault tests, with delegates behind networks that can be cut."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from tests.faults.installation import Installation, installed
+from tests.faults.killable_process import Part
+from tests.fixtures.processes import ROOT, wait_until
+from tests.stories.delegates.proxy import Proxy
+
+AGENTS: Final = 2
+TAG: Final = "soak"
+PROJECT: Final = {"org": "default", "project": "demo"}
+DELEGATED: Final = "delegated"
+SQL_PATIENCE: Final = 180.0
+
+
+@dataclass(frozen=True)
+class Site:
+    """An installation, its delegates, and the network of each."""
+
+    installation: Installation
+    agents: tuple[Part, ...]
+    networks: tuple[Proxy, ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Return the processes of Slipway: web, worker, beat, delegate."""
+        return (*self.installation.parts, *self.agents)
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return rows of the database, which may be away for a while."""
+        rows: list[list[tuple[Any, ...]]] = []
+
+        def read() -> bool:
+            with contextlib.suppress(psycopg.OperationalError):
+                rows.append(self.installation.rows(statement))
+            return bool(rows)
+
+        wait_until(read, "an answer of the database", SQL_PATIENCE)
+        return rows[0]
+
+    def post(self, path: str, body: object) -> dict[str, Any]:
+        """Create a resource while nothing is faulty."""
+        answer = self.installation.request("POST", f"/api/v1/{path}", body)
+        if answer.status not in (200, 201, 202):
+            raise RuntimeError(f"{path} was answered {answer.status}: {answer.body[:500]!r}")
+        return dict(answer.json())
+
+
+@contextmanager
+def start_site(folder: Path) -> Iterator[Site]:
+    """Run an installation with two delegates until the block ends."""
+    with ExitStack() as stack:
+        # Agents connect without a proxy for TLS in front.
+        installation = stack.enter_context(installed(folder, PUBLIC_URL="http://127.0.0.1"))
+        ports = [int(address.rpartition(":")[2]) for address in installation.addresses]
+        networks = tuple(Proxy(ports[number % len(ports)]) for number in range(AGENTS))
+        for network in networks:
+            stack.callback(network.close)
+        site = Site(installation, (), networks)
+        token = site.post("delegate-tokens", {"name": "soak"})["token"]
+        account = site.query("SELECT account_id FROM delegates_accountid")[0][0]
+        agents = tuple(
+            _create_agent(folder, f"soak-{number}", network.url, token, account)
+            for number, network in enumerate(networks, 1)
+        )
+        for agent in agents:
+            stack.callback(agent.kill)
+            agent.start()
+        connected = "SELECT 1 FROM delegates_delegateinstance WHERE connection = 'WEBSOCKET'"
+        wait_until(lambda: len(site.query(connected)) == AGENTS, "the connection of the delegates", 60)
+        yield Site(installation, agents, networks)
+
+
+def _create_agent(folder: Path, name: str, url: str, token: str, account: str) -> Part:
+    home = folder / name
+    home.mkdir()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        "SLIPWAY_DELEGATE_HOME": str(home),
+        "SLIPWAY_DELEGATE_PORT": "0",
+        "HARNESS_ACCOUNT_ID": account,
+        "HARNESS_TOKEN": token,
+        "HARNESS_URL": url,
+        "HARNESS_NAME": name,
+        "HARNESS_TAGS": TAG,
+        "AWS_ACCESS_KEY_ID": "AKIASANDBOX",
+        "AWS_SECRET_ACCESS_KEY": "example-of-the-soak",
+    }
+    return Part(name, [sys.executable, "-m", "delegates.agent"], environment=environment, folder=home)

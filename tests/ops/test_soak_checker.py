@@ -1,0 +1,98 @@
+"""The checker of a soak finds each broken promise in a small history made by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.soak.history import (
+    NUMBERED,
+    ExecutionRow,
+    History,
+    Limits,
+    LogRows,
+    SandboxWrite,
+    ServiceState,
+    WriteRow,
+    check_history,
+    find_expected_tag,
+)
+from benchmarks.soak.memory import Sample, compute_slope
+from benchmarks.soak.records import parse_parameters
+
+KEY = ("ecs", "UpdateService", "abc")
+LIMITS = Limits(open=600, overdue=120, bad_tags=frozenset({"crash"}))
+RUN = ExecutionRow("e1", "app1", "1.27", "SUCCESS", "COMPLETED", 60, False, None, 4)
+WRITE, EFFECT = WriteRow(7, "e1", KEY, "ANSWERED"), SandboxWrite(3, KEY, changed=True)
+LOG = LogRows("e1", [(1, 2), (3, 4)], [f"{NUMBERED}1", f"{NUMBERED}2"], expected=2)
+STATE = ServiceState("app1", "1.27", True, [RUN])
+GOOD = History([RUN], [WRITE], [EFFECT], [LOG], [STATE])
+
+
+def test_a_history_without_fault_has_no_breach() -> None:
+    assert check_history(GOOD, LIMITS) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "promise", "rows"),
+    [
+        ({"effects": [EFFECT, replace(EFFECT, number=4)]}, "an effect more than once", "call 7"),
+        ({"writes": []}, "an effect without a row", "UpdateService"),
+        ({"writes": [replace(WRITE, state="NOT_SENT")]}, "an effect more than once", "NOT_SENT"),
+        ({"effects": []}, "an answered write without an effect", "call 7"),
+        ({"logs": [replace(LOG, spans=[(1, 2), (4, 4)])]}, "a missing line", "4-4"),
+        ({"logs": [replace(LOG, spans=[(1, 2)])]}, "a missing line", "4 lines"),
+        ({"logs": [replace(LOG, spans=[(1, 2), (2, 4)])]}, "a line more than once", "2-4"),
+        ({"logs": [replace(LOG, texts=[f"{NUMBERED}2"])]}, "a missing line", "[1]"),
+        ({"logs": [replace(LOG, texts=[f"{NUMBERED}1"])]}, "a missing line", "[2]"),
+        ({"logs": [replace(LOG, texts=[*LOG.texts, f"{NUMBERED}2"])]}, "a line more than once", "[2]"),
+        ({"logs": [replace(LOG, texts=[*reversed(LOG.texts)])]}, "lines out of order", "[2, 1]"),
+        ({"executions": [replace(RUN, tag="crash")]}, "a wrong status", "crash"),
+        ({"services": [replace(STATE, tag="1.26")]}, "a wrong status", "1.26"),
+        ({"services": [replace(STATE, is_steady=False)]}, "a wrong status", "not steady"),
+    ],
+)
+def test_a_broken_promise_is_named_with_its_rows(changes: dict[str, object], promise: str, rows: str) -> None:
+    (breach,) = check_history(replace(GOOD, **changes), LIMITS)
+    assert breach.promise == promise
+    assert rows in breach.rows
+    assert breach.execution == ("e1" if changes != {"writes": []} else "")
+
+
+@pytest.mark.parametrize("changes", [{"overdue": None}, {"overdue": 121.0}, {"overdue": -5.0, "age": 601.0}])
+def test_an_execution_that_nothing_will_continue_is_hung(changes: dict[str, object]) -> None:
+    row = replace(RUN, status="RUNNING", outcome="", is_open=True, **changes)
+    breaches = check_history(replace(GOOD, executions=[row], services=[]), LIMITS)
+    assert [(breach.promise, breach.execution) for breach in breaches] == [("a hung execution", "e1")]
+
+
+def test_work_that_goes_on_is_no_breach() -> None:
+    row = replace(RUN, status="RUNNING", outcome="", is_open=True, overdue=-5.0)
+    planned, late = replace(WRITE, state="PLANNED"), replace(EFFECT, is_early=False)
+    stated = replace(LOG, texts=["12 lines of output were not kept. The last one: x"])
+    assert check_history(History([row], [planned], [late], [stated], []), LIMITS) == []
+
+
+def test_a_rolled_back_service_runs_the_image_before_and_a_failed_one_any() -> None:
+    rolled_back = replace(RUN, tag="crash", status="FAILED", outcome="ROLLED_BACK")
+    assert find_expected_tag([RUN, rolled_back]) == "1.27"
+    assert find_expected_tag([RUN, replace(rolled_back, outcome="FAILED")]) is None
+
+
+def test_parameters_of_the_query_protocol_are_those_of_the_journal() -> None:
+    sent = {
+        "ListenerArn": "a",
+        "DefaultActions.member.1.Type": "forward",
+        "DefaultActions.member.2.Type": "x",
+    }
+    assert parse_parameters(sent) == {
+        "ListenerArn": "a",
+        "DefaultActions": [{"Type": "forward"}, {"Type": "x"}],
+    }
+
+
+def test_the_slope_of_memory_is_in_percent_of_its_mean_an_hour() -> None:
+    samples = [Sample(minute * 60, 100 + minute / 60) for minute in range(60)]
+    slope = compute_slope(samples)
+    assert slope is not None
+    assert slope == pytest.approx(1.0, rel=0.01)
+    assert compute_slope(samples[:2]) is None
