@@ -10,6 +10,7 @@ from delegates import built_in_delegate
 from delegates.models import DelegateTask
 from delegates.protocol import leases, liveness, sessions
 from delegates.retention import erase_old_secret_values
+from delegates.tag_rows import repair_tags
 from delegates.task_queue import route_waiting_tasks
 from web.clock import get_database_time
 from web.http.outages import OUTAGE_ERRORS, is_outage
@@ -27,6 +28,7 @@ def tick(**_: Any) -> None:
             built_in_delegate.record_built_in_heartbeat(now)
             liveness.record_silent_instances(now)
             liveness.archive_absent_delegates(now)
+            repair_tags(now)
             erase_old_secret_values(now)
         # One query each on a partial index, which is usually empty.
         if DelegateTask.objects.filter(status=DelegateTask.Status.STARTED).exists():

@@ -1,10 +1,11 @@
-"""Tables of delegates, their instances, configurations and tasks, lookup requests and reads of secrets."""
+"""Tables of delegates, tags, instances, configurations, tasks, lookup requests and reads of secrets."""
 
 from delegates.models.configurations import ConfigurationRun, DelegateConfiguration
 from delegates.models.delegates import AccountId, Delegate, DelegateToken, get_account_id
 from delegates.models.instances import DelegateEvent, DelegateInstance, DelegateLogChunk, InstanceSample
 from delegates.models.refused_instances import RefusedInstance
 from delegates.models.secret_reads import SecretRead
+from delegates.models.tags import DelegateTag
 from delegates.models.tasks import (
     AllowlistEntry,
     BlocklistEntry,
@@ -27,6 +28,7 @@ __all__ = [
     "DelegateEvent",
     "DelegateInstance",
     "DelegateLogChunk",
+    "DelegateTag",
     "DelegateTask",
     "DelegateToken",
     "InstanceSample",

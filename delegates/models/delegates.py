@@ -2,13 +2,14 @@
 
 import secrets
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.apps import apps as installed_apps
 from django.apps.registry import Apps
 from django.db import models, transaction
 from django.utils import timezone
 
+from delegates.models.tags import includes_any, write_tags
 from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope, User
 from rbac.models.scopes import NamedModel
@@ -156,6 +157,15 @@ class Delegate(NamedModel):
 
     def __str__(self) -> str:
         return self.name
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """Save the delegate, and its tags as rows for routing."""
+        if not includes_any(self, {"name", "tags"}, options.get("update_fields")):
+            super().save(*args, **options)
+            return
+        with transaction.atomic(savepoint=False):
+            super().save(*args, **options)
+            write_tags(self)
 
 
 ACCOUNT_ID_BYTES = 16

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from django.db import models
+from django.db import models, transaction
 
 from delegates.models.delegates import Delegate, DelegateToken
+from delegates.models.tags import includes_any, write_tags
 from rbac.models import Scope
 
 
@@ -100,6 +101,15 @@ class DelegateInstance(models.Model):
 
     def __str__(self) -> str:
         return f"{self.delegate.name} on {self.hostname or self.key}"
+
+    def save(self, *args: Any, **options: Any) -> None:
+        """Save the instance, and its tags as rows for routing."""
+        if not includes_any(self, {"tags"}, options.get("update_fields")):
+            super().save(*args, **options)
+            return
+        with transaction.atomic(savepoint=False):
+            super().save(*args, **options)
+            write_tags(self.delegate, self)
 
     @property
     def scope(self) -> Scope:

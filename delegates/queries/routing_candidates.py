@@ -20,6 +20,7 @@ from delegates.models import (
     RoutingDecision,
     TaskAttempt,
 )
+from delegates.models.tags import fold_tags
 from delegates.routing.rules import RoutingCandidate, RoutingRequest
 
 # How long an offer that a delegate let pass speaks against it.
@@ -44,7 +45,7 @@ def build_routing_request(task: DelegateTask) -> RoutingRequest:
 
 
 def build_own_tag(delegate_id: int) -> str:
-    """Return the tag of a single delegate; users cannot set it because it contains a space."""
+    """Return the tag of a single delegate; no other delegate has it, whatever its users and agents name."""
     return f"delegate {delegate_id}"
 
 
@@ -53,7 +54,7 @@ def list_instance_tags(instances: Iterable[DelegateInstance], now: datetime) -> 
     rows = list(instances)
     live = [instance for instance in rows if is_connected(instance, now)]
     if not live and rows:
-        live = [max(rows, key=lambda instance: instance.last_heartbeat_at or instance.registered_at)]
+        live = [max(rows, key=lambda row: (row.last_heartbeat_at or row.registered_at, -row.pk))]
     return frozenset(tag for instance in live for tag in instance.tags)
 
 
@@ -61,8 +62,8 @@ def list_effective_tags(
     delegate: Delegate, instances: Iterable[DelegateInstance], now: datetime
 ) -> frozenset[str]:
     """Return all tags of a delegate in lower case: user tags, its name, instance tags (R047-R050)."""
-    tags = {*delegate.tags, delegate.name, build_own_tag(delegate.pk), *list_instance_tags(instances, now)}
-    return frozenset(tag.casefold() for tag in tags)
+    tags = fold_tags([*delegate.tags, delegate.name, *list_instance_tags(instances, now)])
+    return tags | {build_own_tag(delegate.pk)}
 
 
 @dataclass(frozen=True)

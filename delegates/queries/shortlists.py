@@ -18,8 +18,8 @@ from delegates.queries.routing_candidates import (
     read_refusals,
 )
 from delegates.queries.routing_filters import filter_fit, filter_registered, filter_script_runners
-from delegates.queries.tag_directory import TagDirectory
-from delegates.routing.decisions import Omission, RoutingResult, decide_route, select_first
+from delegates.queries.tag_filters import TagFilter
+from delegates.routing.decisions import MAX_COUNTED, Omission, RoutingResult, decide_route, select_first
 from delegates.routing.rules import RoutingCandidate, RoutingRequest, has_selectors, is_in_reach
 from rbac.models import Scope
 from rbac.models.scopes import list_ancestor_paths
@@ -30,10 +30,6 @@ SMALL_FLEET = 20
 MAX_JUDGED = 10
 # So many delegates that reached an address are read by their keys; more of them, in round-robin order.
 SPARSE = 200
-# Delegates of the round-robin order that are searched for a common tag, for each one that is needed.
-HEAD = 4
-RankedRows = Iterable[tuple[datetime, int]]
-RankedKeys = QuerySet[Delegate, tuple[datetime, int]]
 # A request, and the connector of its tasks.
 Need = tuple[RoutingRequest, int | None]
 
@@ -53,8 +49,7 @@ def has_other_delegate(task: DelegateTask, delegate_id: int, now: datetime) -> b
     """
     request, scopes = build_routing_request(task), list(_read_scopes([task]).values())
     fit = filter_fit(request, scopes, now).exclude(pk=delegate_id)
-    if request.selectors:
-        fit = fit.filter(pk__in=TagDirectory(scopes, now).list_delegates(request.selectors))
+    fit = TagFilter(scopes, now).narrow(fit, request.selectors)
     refused = {delegate for _, delegate in read_refusals([task])}
     return fit.exclude(pk__in=refused).exists()
 
@@ -73,7 +68,7 @@ class RoutingField:
         self._sparse = sparse
         self._assignments = read_assignments(tasks, now)
         self._scopes = _read_scopes(tasks)
-        self._directory = TagDirectory(list(self._scopes.values()), now)
+        self._tags = TagFilter(list(self._scopes.values()), now, common=sparse)
         self._shortlists = self._read_shortlists(tasks)
         self._pool = read_candidate_pool(
             tasks, now, among=self._list_keys(tasks), assignments=self._assignments
@@ -108,8 +103,7 @@ class RoutingField:
     ) -> RoutingResult:
         """Return the decision on a task without an eligible delegate: verdicts on the first ones in reach."""
         registered = filter_registered(self._get_reach(request)).order_by("pk")
-        tagged = self._list_tagged(request)
-        selected = registered if tagged is None else registered.filter(pk__in=tagged)
+        selected = self._tags.narrow(registered, request.selectors)
         first = list(selected.values_list("pk", flat=True)[:MAX_JUDGED])
         # Waiting helps if one delegate may do it later: it has the tags, and one of them runs scripts.
         able = [_find_admissible(selected)]
@@ -124,11 +118,8 @@ class RoutingField:
         judged = sum(
             is_in_reach(request, candidate) and has_selectors(request, candidate) for candidate in candidates
         )
-        return decide_route(request, candidates, Omission(selected=selected.count() - judged))
-
-    def _list_tagged(self, request: RoutingRequest) -> frozenset[int] | None:
-        """Return the delegates with the tags of a request, or None if it selects none."""
-        return self._directory.list_delegates(request.selectors) if request.selectors else None
+        counted = selected[: judged + MAX_COUNTED].count()
+        return decide_route(request, candidates, Omission(selected=counted - judged))
 
     def _list_keys(self, tasks: Sequence[DelegateTask]) -> set[int] | None:
         if self._shortlists is None:
@@ -185,28 +176,17 @@ class RoutingField:
                 idle = idle.filter(pk__in=among)
             if is_allowed:
                 idle = idle.filter(Exists(_select_allowed(request.criterion, self.now)))
-            order = idle.order_by("last_assigned_at", "pk").values_list("last_assigned_at", "pk")
-            rows += self._take_tagged(order, self._list_tagged(request), most)
+            idle = self._tags.narrow(idle, request.selectors).order_by("last_assigned_at", "pk")
+            rows += idle.values_list("last_assigned_at", "pk")[:most]
         return [pk for _, pk in sorted(rows)[:most]]
-
-    def _take_tagged(self, order: RankedKeys, tagged: frozenset[int] | None, most: int) -> RankedRows:
-        if tagged is None:
-            return order[:most]
-        if len(tagged) > self._sparse:
-            # Of a common tag, the head of the order has enough.
-            head = [row for row in order[: HEAD * most] if row[1] in tagged][:most]
-            if len(head) == most:
-                return head
-        return order.filter(pk__in=tagged)[:most]
 
     def _list_busy(self, request: RoutingRequest, keys: Iterable[int], most: int) -> list[int]:
         """Return those of these delegates that have tasks and are eligible for more, by their load."""
-        tagged = self._list_tagged(request)
-        free = [key for key in keys if self._loads.get(key, 1) < 1 and (tagged is None or key in tagged)]
+        free = [key for key in keys if self._loads.get(key, 1) < 1]
         if not free:
             return []
         fit = filter_fit(request, self._get_reach(request), self.now).filter(pk__in=free)
-        rows = fit.values_list("last_assigned_at", "pk")
+        rows = self._tags.narrow(fit, request.selectors).values_list("last_assigned_at", "pk")
         ordered = sorted((self._loads[pk], moment, pk) for moment, pk in rows)
         return [pk for _, _, pk in ordered[:most]]
 

@@ -47,7 +47,7 @@ class Omission:
     """Delegates that are not among the candidates.
 
     `eligible` if there may be some that rank behind all candidates. `selected` counts those in the task's
-    reach with its tags, if no candidate is eligible.
+    reach with its tags, if no candidate is eligible; with `MAX_COUNTED` there may be more.
     """
 
     eligible: bool = False
@@ -185,8 +185,11 @@ def _format_tags(request: RoutingRequest) -> str:
 
 
 MAX_REASONS = 3
+# Delegates that a sentence counts beside the judged ones: counting ten thousand would take too long.
+MAX_COUNTED = 100
 
 
 def _limit_reasons(reasons: list[str], omitted_count: int) -> list[str]:
     hidden_count = max(len(reasons) - MAX_REASONS, 0) + omitted_count
-    return [*reasons[:MAX_REASONS], *([f"And {hidden_count} more."] if hidden_count > 0 else [])]
+    count = f"at least {hidden_count}" if omitted_count >= MAX_COUNTED else str(hidden_count)
+    return [*reasons[:MAX_REASONS], *([f"And {count} more."] if hidden_count > 0 else [])]

@@ -19,8 +19,21 @@ from tests.fixtures.delegates import make_delegate, make_instance, make_task
 
 ADDRESSES = ("", "https://a.example.com", "https://b.example.com")
 ACCOUNTS = ("", "", "111111111111", "222222222222")
-TAGS = ("eu", "US", "gpu", "Straße")
-SELECTORS = ([], [], ["eu"], ["us"], ["EU", "gpu"], ["strasse"], ["d7"], ["nobody"])
+TAGS = ("eu", "US", "gpu", "Straße", "Two Words", 'a "quoted" \\ tag')
+SELECTORS = (
+    [],
+    [],
+    ["eu"],
+    ["us"],
+    ["EU", "gpu"],
+    ["EU", "eu", "D7"],
+    ["strasse"],
+    ["two words", "eu"],
+    ['A "Quoted" \\ Tag'],
+    ["d7"],
+    ["nobody"],
+    ["eu", "nobody"],
+)
 ENVIRONMENTS = ("", "account/default/demo/dev", "account/default/demo/prod")
 
 

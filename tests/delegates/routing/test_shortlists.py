@@ -48,7 +48,7 @@ def test_random_fleets_are_routed_as_by_the_rules(
     connector = Connector.objects.create(scope=project, identifier="aws", name="AWS")
     served = random.choice(list(Delegate.objects.order_by("pk")))
     LastServed.objects.create(connector=connector, delegate=served, at=now)
-    tasks = [create_task(random, project, now, connector=random.choice([None, connector])) for _ in range(12)]
+    tasks = [create_task(random, project, now, connector=random.choice([None, connector])) for _ in range(16)]
     assert compare_with_rules(tasks, now, sparse)
 
 
@@ -103,7 +103,7 @@ def test_a_task_for_a_single_delegate_reads_no_tags_of_others(project: Scope) ->
         route_waiting_tasks(timezone.now())
     task.refresh_from_db()
     assert task.offered_to == delegate
-    assert not [query for query in context if "CAST" in query["sql"]]
+    assert not [query for query in context if "delegates_delegatetag" in query["sql"]]
 
 
 def test_a_stored_decision_says_that_it_leaves_delegates_out(project: Scope) -> None:
