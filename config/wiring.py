@@ -159,8 +159,10 @@ def _register_event_listeners() -> None:
     """Register the parts that events of AWS concern."""
     from delegates.event_queues.events import register_event_listener
     from deployments.tasks import wake_for_events
+    from inventory.tasks import sync_for_events
 
     register_event_listener(wake_for_events)
+    register_event_listener(sync_for_events)
 
 
 def _register_retention() -> None:

@@ -1,13 +1,19 @@
 """Celery tasks that dispatch and run the scans of clusters, for sync and for drift."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from celery import shared_task
+from django.db import transaction
 from kombu.exceptions import OperationalError
 
+from delegates.event_queues.coverage import QueueCoverage
+from delegates.event_queues.events import ServiceEvent
 from inventory.drift.drift_scan import DriftScan
+from inventory.sync.announced_changes import record_events
 from inventory.sync.scans.cluster_scan import ClusterScan
 from inventory.sync.scans.runner import run_scan
 from inventory.sync.sync_scan import SyncScan
@@ -43,6 +49,12 @@ def scan_cluster(*, kind: str, cluster: int, **_: Any) -> None:
         if not is_outage(error):
             raise
         logger.warning("A %s was cut short, the next tick continues it: %s", kind, error)
+
+
+def sync_for_events(coverage: QueueCoverage, events: Sequence[ServiceEvent], now: datetime) -> None:
+    """Record what events of ECS announce, and sync the clusters that are due for it after the commit."""
+    for pk in record_events(coverage, events, now):
+        transaction.on_commit(partial(queue_sync, pk))
 
 
 def queue_sync(pk: int) -> None:

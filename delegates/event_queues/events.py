@@ -16,6 +16,10 @@ _SERVICE_ARN: Final = re.compile(
 _CLUSTER_ARN: Final = re.compile(
     r"arn:aws[\w-]{0,20}:ecs:[\w-]{1,40}:\d{12}:cluster/([\w-]{1,255})\Z", re.ASCII
 )
+_TASK_ARN: Final = re.compile(
+    r"arn:aws[\w-]{0,20}:ecs:[\w-]{1,40}:\d{12}:task/(?:[\w-]{1,255}/)?[\w-]{1,64}\Z", re.ASCII
+)
+_MOST_VERSION: Final = 2**31
 _GROUP: Final = re.compile(r"service:([\w-]{1,255})\Z", re.ASCII)
 _ACCOUNT: Final = re.compile(r"\d{12}\Z", re.ASCII)
 _TASK_CHANGE: Final = "ECS Task State Change"
@@ -44,6 +48,10 @@ class ServiceEvent:
     at: datetime
     is_decisive: bool
     """Whether a wait for the service may end; otherwise a task only went on."""
+    task: str = ""
+    """ARN of the task that the event is about; empty for the service itself."""
+    version: int = 0
+    """Version of the task, which grows with each of its events."""
 
 
 ServiceEventListener = Callable[[QueueCoverage, Sequence[ServiceEvent], datetime], None]
@@ -84,7 +92,8 @@ def parse_service_event(body: str, *, account: str, region: str, now: datetime) 
     if not cluster or not service:
         raise UnusableEvent("The event names no ECS service.")
     at, is_decisive = _parse_time(document, now), _is_decisive(kind, detail)
-    return ServiceEvent(account, region, cluster, service, at, is_decisive)
+    task, version = _get_task(detail, f":{region}:{account}:") if kind == _TASK_CHANGE else ("", 0)
+    return ServiceEvent(account, region, cluster, service, at, is_decisive, task, version)
 
 
 def _is_decisive(kind: Any, detail: Mapping[str, Any]) -> bool:
@@ -121,6 +130,16 @@ def _get_task_service(detail: Mapping[str, Any]) -> tuple[str, str]:
     group = detail.get("group")
     match = _GROUP.match(group) if isinstance(group, str) else None
     return _get_cluster(detail), match[1] if match else ""
+
+
+def _get_task(detail: Mapping[str, Any], location: str) -> tuple[str, int]:
+    """Return ARN and version of the task; both empty unless valid."""
+    arn, version = detail.get("taskArn"), detail.get("version")
+    if not (isinstance(arn, str) and _TASK_ARN.match(arn) and location in arn):
+        return "", 0
+    if not isinstance(version, int) or isinstance(version, bool) or not 0 < version < _MOST_VERSION:
+        return arn, 0
+    return arn, version
 
 
 def _get_cluster(detail: Mapping[str, Any]) -> str:

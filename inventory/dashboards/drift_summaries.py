@@ -38,7 +38,7 @@ def summarize_drift(ecs_service: EcsServiceRecord, now: datetime) -> DriftSummar
         return DriftSummary(ecs_service, DriftComparison.State.NOT_COMPARED, "No comparison yet.")
     last = f"Last known: {comparison.get_state_display().lower()}."
     if is_outdated(ecs_service.cluster.synced_at, now):
-        return DriftSummary(ecs_service, UNKNOWN, f"The cluster was not synced for 5 minutes. {last}")
+        return DriftSummary(ecs_service, UNKNOWN, f"The cluster was not synced for 6 minutes. {last}")
     if comparison.compared_at < now - COMPARISON_STALE_AFTER:
         return DriftSummary(ecs_service, UNKNOWN, f"Not compared for 10 minutes. {last}")
     return DriftSummary(ecs_service, comparison.state, comparison.reason)

@@ -67,7 +67,7 @@ class LiveVersion:
 
     @property
     def read_at(self) -> datetime | None:
-        return self.ecs_service.seen_at if self.ecs_service else None
+        return self.ecs_service.confirmed_at if self.ecs_service else None
 
 
 @dataclass(frozen=True)
@@ -222,9 +222,9 @@ def find_deployment_of_revision(
 
 
 def _list_live_notes(ecs_service: EcsServiceRecord) -> Iterable[str]:
-    if ecs_service.seen_at < get_database_time() - STALE_AFTER:
+    if ecs_service.confirmed_at < get_database_time() - STALE_AFTER:
         yield (
-            f"The last sync read {ecs_service.name} at {ecs_service.seen_at:%Y-%m-%d %H:%M} UTC. "
+            f"The last sync read {ecs_service.name} at {ecs_service.confirmed_at:%Y-%m-%d %H:%M} UTC. "
             "What runs may have changed since."
         )
     rollouts = ecs_service.description.get("deployments")

@@ -87,7 +87,7 @@ class ServiceState:
                 return f"{row.name}: {row.running} of {row.desired} running"
         if self.is_incomplete:
             return f"This page shows at most {MAX_LISTED_ECS_SERVICES} ECS services; narrow the list"
-        return "The cluster was not synced for 5 minutes" if self.outdated else ""
+        return "The cluster was not synced for 6 minutes" if self.outdated else ""
 
     @property
     def drifted(self) -> list[DriftComparison]:

@@ -1,6 +1,7 @@
 """Tables of the inventory."""
 
 from inventory.models.adoption import Adoption
+from inventory.models.changes import AnnouncedChange
 from inventory.models.daemons import EcsDaemon
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import (
@@ -14,6 +15,7 @@ from inventory.models.instances import (
 
 __all__ = [
     "Adoption",
+    "AnnouncedChange",
     "ClusterDriftScan",
     "ContainerInstance",
     "Drift",

@@ -1,5 +1,6 @@
 """Synced clusters with their ECS services, ECS tasks, container instances and events."""
 
+from datetime import datetime
 from typing import ClassVar
 
 from django.db import models
@@ -49,6 +50,10 @@ class SyncedCluster(models.Model):
     # The last list of daemons; null without managed instances.
     daemons_read_at = models.DateTimeField(null=True)
     denied_reads = models.JSONField(default=list)
+    # The start of the last sync that read all services; others list them and read what is new.
+    described_at = models.DateTimeField(null=True)
+    # Whether the next sync may be late, because events announce changes.
+    is_event_driven = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [
@@ -147,7 +152,9 @@ class EcsServiceRecord(models.Model):
     # When a sync of this cluster, or of another of the same account, last requested the usage.
     usage_requested_at = models.DateTimeField(null=True)
     first_seen_at = models.DateTimeField()
+    # The last read, and the last list that had the service without a read.
     seen_at = models.DateTimeField()
+    listed_at = models.DateTimeField(null=True)
     gone_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -155,6 +162,11 @@ class EcsServiceRecord(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def confirmed_at(self) -> datetime:
+        """Return when sync last read the service, or listed it without an announced change."""
+        return max(self.seen_at, self.listed_at or self.seen_at)
 
     @property
     def is_express(self) -> bool:
@@ -207,6 +219,8 @@ class ServiceInstance(models.Model):
     stopped_at = models.DateTimeField(null=True)
     stop_code = models.CharField(max_length=64, blank=True, default="")
     stopped_reason = models.TextField(blank=True, default="")
+    # Version of ECS: it grows with each change that sends an event.
+    version = models.PositiveBigIntegerField(default=0, db_default=0)
     # A hash of the described task; it changes with any field.
     fingerprint = models.CharField(max_length=32)
     seen_at = models.DateTimeField()

@@ -19,8 +19,8 @@ ACCESS_ENVIRONMENT: Final = "core_environment_access"
 VIEW_CONNECTOR: Final = "core_connector_view"
 # The limit of a page; infrastructure pages show the others.
 MAX_CLUSTERS: Final = 20
-# Syncs run each minute, so a short delay is not worth a message.
-STALE_AFTER: Final = timedelta(minutes=5)
+# Syncs run each minute, or each five where events announce changes, so a short delay is not worth a message.
+STALE_AFTER: Final = timedelta(minutes=6)
 PHASE_LABELS: Final[Mapping[str, str]] = {
     "services": "reading services",
     "scaling": "reading scalable targets",

@@ -1,5 +1,7 @@
 """Schedule of the clusters to sync: clusters of infrastructures, and clusters with recent tasks."""
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -12,6 +14,8 @@ from deployments.engine.service_waits import get_batch_key
 from deployments.models import Execution, StageExecution
 from guards.limits import SYNC_SECONDS
 from inventory.models.instances import ServiceInstance, SyncedCluster
+from inventory.sync.announced_changes import list_covered_clusters, mark_changes
+from inventory.sync.watched_services import filter_watched_services
 
 IDLE_CLUSTER_RETENTION: Final = timedelta(days=14)
 # Longer than a sync and than the gap between ticks after an outage; older ends have been synced.
@@ -21,6 +25,7 @@ FOLLOW_UP_WINDOW: Final = timedelta(minutes=15)
 MAX_DEFERRAL: Final = timedelta(minutes=2)
 FOLLOW_UP_INTERVAL: Final = timedelta(seconds=30)
 
+SYNC_INTERVAL: Final = timedelta(seconds=60)
 REQUEST_INTERVAL: Final = timedelta(seconds=int(SYNC_SECONDS))
 
 
@@ -47,30 +52,71 @@ def schedule_follow_ups(now: datetime) -> int:
     This also finds clusters that an infrastructure names by an expression.
     """
     recent = StageExecution.objects.filter(execution__ended_at__gt=now - FOLLOW_UP_WINDOW)
-    ends: dict[tuple[int, str, str], datetime] = {
-        (connector, region, cluster): ended
-        for connector, region, cluster, ended in recent.values_list("connector", "region", "cluster")
+    services: dict[tuple[int, str, str], dict[str, datetime]] = defaultdict(dict)
+    for connector, region, cluster, service, ended in (
+        recent.values_list("connector", "region", "cluster", "ecs_service")
         .annotate(ended=Max("execution__ended_at"))
         .exclude(cluster="")
         .exclude(region="")
-        if "<+" not in cluster + region
-    }
+    ):
+        if "<+" not in cluster + region:
+            services[connector, region, cluster][service] = ended
+    ends = {location: max(by_service.values()) for location, by_service in services.items()}
     if not ends:
         return 0
     rows = SyncedCluster.objects.filter(connector__in={connector for connector, _, _ in ends})
+    rows = rows.select_related("connector__scope")
     by_location = {(row.connector_id, row.region, row.cluster): row for row in rows}
     outdated = [
-        row.pk for key, row in by_location.items() if key in ends and not _is_synced_since(row, ends[key])
+        row for key, row in by_location.items() if key in ends and not _is_synced_since(row, ends[key])
     ]
+    marked = _mark_deployed_services(outdated, services, now)
     new = [
         SyncedCluster(connector_id=connector, region=region, cluster=cluster, last_used_at=now, due_at=now)
         for connector, region, cluster in ends.keys() - by_location.keys()
     ]
     SyncedCluster.objects.bulk_create(new, ignore_conflicts=True)
-    waiting = SyncedCluster.objects.filter(pk__in=outdated, failures=0, cursor__isnull=True)
+    others = [row.pk for row in outdated if row.pk not in marked]
+    waiting = SyncedCluster.objects.filter(pk__in=others, failures=0, cursor__isnull=True)
     waiting.filter(follow_up_due_at=None).update(follow_up_due_at=now)
     later = Q(due_at__gt=now) | Q(due_at__isnull=True)
     return len(new) + waiting.filter(later).update(due_at=now, last_used_at=now)
+
+
+def _mark_deployed_services(
+    outdated: Sequence[SyncedCluster],
+    services: Mapping[tuple[int, str, str], Mapping[str, datetime]],
+    now: datetime,
+) -> set[int]:
+    """Mark deployed services as changed where events announce everything else; return these clusters."""
+    marked: set[int] = set()
+    idle = [row for row in outdated if row.is_event_driven and row.cursor is None]
+    covered = list_covered_clusters(idle, now)
+    for row in idle:
+        ends = services[row.connector_id, row.region, row.cluster]
+        names = [name for name, ended in ends.items() if not _is_synced_since(row, ended)]
+        if row.pk in covered and "" not in names:
+            mark_changes(row, {(name, ""): 0 for name in names}, now)
+            marked.add(row.pk)
+    return marked
+
+
+def schedule_usual_syncs(now: datetime) -> int:
+    """Return clusters whose events stopped, or that somebody watches, to the usual interval."""
+    idle = SyncedCluster.objects.filter(is_event_driven=True, cursor__isnull=True, failures=0)
+    clusters = list(idle.filter(due_at__gt=now).select_related("connector__scope"))
+    if not clusters:
+        return 0
+    covered = list_covered_clusters(clusters, now)
+    watched = set(filter_watched_services(idle, now).values_list("cluster", flat=True))
+    due = 0
+    for cluster in clusters:
+        due_at = max(now, (cluster.synced_at or now) + SYNC_INTERVAL)
+        if cluster.pk in covered and cluster.pk not in watched:
+            continue
+        later = SyncedCluster.objects.filter(pk=cluster.pk, cursor__isnull=True, due_at__gt=due_at)
+        due += later.update(due_at=due_at)
+    return due
 
 
 def _is_synced_since(row: SyncedCluster, moment: datetime) -> bool:

@@ -97,6 +97,15 @@ class ReadCall:
     service: str = "ecs"
 
 
+# What a sync reads: everything, the lists and what is new there, or announced changes.
+ALL, LISTS, CHANGES = "", "lists", "changes"
+_LIST_ONLY_PHASES: Final = frozenset(
+    {SERVICES, SCALING, RUNNING, STOPPED, MACHINES, ACTIVITIES, HEALTH, USAGE}
+)
+_CHANGE_PHASES: Final = frozenset({SERVICES, SCALING, RUNNING, ACTIVITIES, HEALTH, USAGE})
+_PHASES_OF: Final = {LISTS: _LIST_ONLY_PHASES, CHANGES: _CHANGE_PHASES}
+
+
 @dataclass(frozen=True)
 class SyncCursor:
     """The position of a sync: the names still to describe, and whether the list continues."""
@@ -109,6 +118,13 @@ class SyncCursor:
     calls: int = 0
     is_filled: bool = False
     is_follow_up: bool = False
+    extent: str = ALL
+
+    @classmethod
+    def of_changes(cls, started_at: str, services: Iterable[str]) -> Self:
+        """Return a cursor for services with announced changes, and for their changed tasks."""
+        cursor = cls(started_at, pending=tuple(services), is_listed=True, extent=CHANGES)
+        return cursor._advance_phase()
 
     @classmethod
     def of_follow_up(cls, started_at: str, services: Iterable[str]) -> Self:
@@ -120,7 +136,11 @@ class SyncCursor:
         return cls(**{**row, "pending": tuple(row["pending"])})
 
     def to_row(self) -> dict[str, Any]:
-        return asdict(self)
+        row = asdict(self)
+        if not self.extent:
+            # The release before reads cursors of whole syncs.
+            del row["extent"]
+        return row
 
     @property
     def is_complete(self) -> bool:
@@ -129,7 +149,8 @@ class SyncCursor:
     @property
     def needs_targets(self) -> bool:
         """Return whether this phase takes its names from rows."""
-        return self.phase in OPTIONAL_PHASES and not self.is_filled
+        has_rows = self.phase in OPTIONAL_PHASES or (self.extent == CHANGES and self.phase == RUNNING)
+        return has_rows and not self.is_filled
 
     def with_targets(self, names: Iterable[str]) -> Self:
         """Return the cursor with the names to describe; without any, the next phase."""
@@ -226,6 +247,9 @@ class SyncCursor:
         if next_phase == STOPPED and self.is_follow_up:
             # Known tasks that ended were described with the running ones.
             next_phase = MACHINES
+        phases = _PHASES_OF.get(self.extent, _PHASE_ORDER)
+        while next_phase and next_phase not in phases:
+            next_phase = _PHASE_ORDER[_PHASE_ORDER.index(next_phase) + 1]
         return replace(self, phase=next_phase, token="", is_listed=False, is_filled=False)
 
 

@@ -12,7 +12,9 @@ from deployments.engine.service_waits import get_batch_key
 from deployments.journal.recent_reads import NEVER, SERVICES, TARGETS, get_recent_reads, get_region_group
 from deployments.models import AwsCall, Execution, StageExecution
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
-from inventory.sync.cursor import SyncCursor
+from inventory.sync.announced_changes import claim_changes, list_covered_clusters
+from inventory.sync.cursor import ALL, CHANGES, LISTS, SyncCursor
+from inventory.sync.watched_services import filter_watched_services
 from steps.states import CallState, Status
 
 TAG_READS: Final = "tags"
@@ -91,8 +93,42 @@ def _list_recent_executions(cluster: SyncedCluster, now: datetime) -> dict[UUID,
 LIST_INTERVAL: Final = timedelta(minutes=4)
 
 
+# While events arrive: the interval of lists, and of reads of all services.
+NET_INTERVAL: Final = timedelta(minutes=5)
+DESCRIBE_INTERVAL: Final = timedelta(minutes=15)
+# Syncs do not start to the second.
+_TOLERANCE: Final = timedelta(seconds=30)
+
+
 def create_cursor(cluster: SyncedCluster, now: datetime) -> SyncCursor:
-    """Return a cursor at the start; after a deployment that only updated, for known services alone."""
+    """Return a cursor at the start: for everything, or for what events or deployments have changed."""
+    extent = _choose_extent(cluster, now)
+    if extent == LISTS:
+        return SyncCursor(started_at=now.isoformat(), extent=LISTS)
+    changed = claim_changes(cluster, now)
+    if extent == CHANGES:
+        watched = filter_watched_services(cluster, now).values_list("name", flat=True)
+        if names := sorted({*changed, *watched}):
+            return SyncCursor.of_changes(now.isoformat(), names)
+    return _create_usual_cursor(cluster, now)
+
+
+def _choose_extent(cluster: SyncedCluster, now: datetime) -> str:
+    """Return what to read: everything, unless events announce all changes since the last list."""
+    requested_at, synced_at, listed_at = cluster.sync_requested_at, cluster.synced_at, cluster.listed_at
+    is_requested = requested_at is not None and (synced_at is None or requested_at > synced_at)
+    if listed_at is None or is_requested or cluster.failures or cluster.follow_up_due_at is not None:
+        return ALL
+    if not list_covered_clusters([cluster], now):
+        return ALL
+    if listed_at > now - NET_INTERVAL + _TOLERANCE:
+        return CHANGES
+    described_at = cluster.described_at
+    return LISTS if described_at and described_at > now - DESCRIBE_INTERVAL + _TOLERANCE else ALL
+
+
+def _create_usual_cursor(cluster: SyncedCluster, now: datetime) -> SyncCursor:
+    """Return a cursor for everything; after a deployment that only updated, for known services alone."""
     if not _is_recently_listed(cluster, now) or not RecentWrites.of(cluster, now).only_updates:
         return SyncCursor(started_at=now.isoformat())
     rows = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None).order_by("pk")

@@ -6,18 +6,21 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Self
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from aws.errors import AwsError, NotFound, Throttled, Unanswered, Unauthenticated, Undelivered
 from inventory.models.instances import EcsServiceRecord, ServiceInstance, SyncedCluster
-from inventory.sync import clusters, denied_reads, pauses
+from inventory.sync import announced_changes, clusters, denied_reads, pauses
+from inventory.sync.clusters import SYNC_INTERVAL
 from inventory.sync.cursor import (
     ACTIVITIES,
+    CHANGES,
     DAEMON_DEPLOYMENTS,
     DAEMON_DETAILS,
     DAEMON_REVISIONS,
     DAEMONS,
     HEALTH,
+    LISTS,
     MACHINES,
     OPTIONAL_PHASES,
     RUNNING,
@@ -29,7 +32,7 @@ from inventory.sync.cursor import (
     SyncCursor,
 )
 from inventory.sync.ecs_payloads import list_arns, parse_account_id
-from inventory.sync.follow_ups import create_cursor, get_recent_services
+from inventory.sync.follow_ups import NET_INTERVAL, create_cursor, get_recent_services
 from inventory.sync.live import publish_clusters_changed
 from inventory.sync.scans.cluster_scan import ClusterScan
 from inventory.sync.upserts.container_instances import (
@@ -55,16 +58,22 @@ from inventory.sync.upserts.scaling import (
     insert_scaling_activities,
     list_due_activities,
     list_due_targets,
+    list_unknown_targets,
     upsert_scalable_targets,
 )
-from inventory.sync.upserts.target_health import list_due_target_groups, update_target_health
+from inventory.sync.upserts.target_health import (
+    list_due_target_groups,
+    list_outdated_target_groups,
+    update_target_health,
+)
 from inventory.sync.upserts.usage import list_due_usages, update_usage
 from web.clock import get_database_time
 
 
 def end_missing_rows(cluster: SyncedCluster, started_at: datetime, now: datetime) -> None:
     """End the services and tasks that a whole sync has not seen."""
-    EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None, seen_at__lt=started_at).update(
+    services = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None, seen_at__lt=started_at)
+    services.filter(Q(listed_at=None) | Q(listed_at__lt=started_at)).update(
         gone_at=now, status="INACTIVE", desired=0, running=0, pending=0
     )
     ServiceInstance.objects.filter(cluster=cluster, stopped_at=None, seen_at__lt=started_at).update(
@@ -73,7 +82,6 @@ def end_missing_rows(cluster: SyncedCluster, started_at: datetime, now: datetime
     )  # fmt: skip
 
 
-SYNC_INTERVAL: Final = timedelta(seconds=60)
 CLUSTER_NOT_FOUND_ADVICE: Final = (
     "Create the cluster, or correct the cluster, region or connector of the infrastructure."
 )
@@ -92,6 +100,14 @@ _PHASE_TARGETS: Final[Mapping[str, Callable[[SyncedCluster, datetime], list[str]
 
 
 # The upserts of phases whose response is all that they need.
+# Those of syncs that do not read everything.
+_LIST_TARGETS: Final = {**_PHASE_TARGETS, SCALING: list_unknown_targets}
+_CHANGE_TARGETS: Final = {
+    **_LIST_TARGETS,
+    RUNNING: announced_changes.list_changed_tasks,
+    HEALTH: list_outdated_target_groups,
+}
+_TARGETS_OF: Final = {LISTS: _LIST_TARGETS, CHANGES: _CHANGE_TARGETS}
 _UPSERTS: Final[Mapping[str, Callable[[SyncedCluster, Mapping[str, Any], datetime], None]]] = {
     SERVICES: upsert_services,
     RUNNING: upsert_tasks,
@@ -125,6 +141,7 @@ class SyncScan(ClusterScan):
     def schedule(cls, now: datetime) -> None:
         clusters.create_clusters(now)
         clusters.schedule_follow_ups(now)
+        clusters.schedule_usual_syncs(now)
 
     @classmethod
     def list_due_clusters(cls, now: datetime, limit: int) -> list[int]:
@@ -206,14 +223,40 @@ class SyncScan(ClusterScan):
         """End the rows of missing services and tasks, and schedule the next sync. Raises `ScanLeaseLost`."""
         now = get_database_time()
         with transaction.atomic():
-            end_missing_rows(self.cluster, self.started_at, now)
+            if self.cursor.extent != CHANGES:
+                end_missing_rows(self.cluster, self.started_at, now)
             attribute_scaling(self.cluster, now)
             seconds = (now - self.started_at).total_seconds()
-            columns = {} if self.cursor.is_follow_up else {"listed_at": self.started_at}
+            columns = self._build_read_columns()
+            interval, is_event_driven = self._choose_interval(columns.get("listed_at"), now)
             self.complete(
-                now, SYNC_INTERVAL, synced_at=now, seconds=seconds, follow_up_due_at=None, **columns
+                now,
+                interval,
+                synced_at=now,
+                seconds=seconds,
+                follow_up_due_at=None,
+                is_event_driven=is_event_driven,
+                **columns,
             )
             pauses.lift_sync_pause(self.cluster, now)
+
+    def _build_read_columns(self) -> dict[str, Any]:
+        """Return the times of the last list and of the last read of everything."""
+        if self.cursor.is_follow_up or self.cursor.extent == CHANGES:
+            return {}
+        times = {"listed_at": self.started_at}
+        return times if self.cursor.extent == LISTS else {**times, "described_at": self.started_at}
+
+    def _choose_interval(self, listed_at: datetime | None, now: datetime) -> tuple[timedelta, bool]:
+        """Return the time to the next sync, and whether events announce what it would find."""
+        has_changes = announced_changes.end_changes(self.cluster, self.started_at, now)
+        last_list = listed_at or self.cluster.listed_at
+        if last_list is None or not announced_changes.list_covered_clusters([self.cluster], now):
+            return SYNC_INTERVAL, False
+        interval = max(last_list + NET_INTERVAL - now, timedelta(0))
+        if has_changes:
+            interval = min(interval, announced_changes.compute_spacing(self.cursor.calls))
+        return interval, True
 
     def _remove_target(self, call: ReadCall, now: datetime) -> None:
         with transaction.atomic():
@@ -226,6 +269,8 @@ class SyncScan(ClusterScan):
 
     def _apply_list_page(self, response: Mapping[str, Any]) -> SyncCursor:
         stored_arns: set[str] = set()
+        if self.cursor.extent == LISTS:
+            stored_arns = self._record_listed(response)
         if self.cursor.phase == STOPPED:
             stored_arns = filter_stored_stopped(self.cluster, list_arns(response, "taskArns"))
         if self.cursor.phase == SERVICES and not self.cluster.account:
@@ -233,6 +278,19 @@ class SyncScan(ClusterScan):
         return self.cursor.after_list_page(
             response, stored=stored_arns, ended=self._find_ended_tasks(response)
         )
+
+    def _record_listed(self, response: Mapping[str, Any]) -> set[str]:
+        """Record that listed services and tasks exist, and return those that need no read."""
+        now = get_database_time()
+        if self.cursor.phase == SERVICES:
+            arns = list_arns(response, "serviceArns")
+            services = EcsServiceRecord.objects.filter(cluster=self.cluster, arn__in=arns, gone_at=None)
+            services.update(listed_at=now)
+            return set(services.values_list("arn", flat=True))
+        arns = list_arns(response, "taskArns")
+        tasks = ServiceInstance.objects.filter(cluster=self.cluster, arn__in=arns, stopped_at=None)
+        tasks.update(seen_at=now)
+        return set(tasks.values_list("arn", flat=True))
 
     def _find_ended_tasks(self, response: Mapping[str, Any]) -> list[str]:
         """Return the stored tasks that no page of running tasks contained, in a follow-up."""
@@ -248,6 +306,8 @@ class SyncScan(ClusterScan):
     def _apply_descriptions(self, call: ReadCall, response: Mapping[str, Any], now: datetime) -> SyncCursor:
         phase, cluster = self.cursor.phase, self.cluster
         cluster.denied_reads = denied_reads.remove_denied_read(cluster.denied_reads, call)
+        if phase == RUNNING and self.cursor.extent != CHANGES:
+            announced_changes.record_unannounced_tasks(cluster, response, now)
         if phase in _UPSERTS:
             _UPSERTS[phase](cluster, response, now)
         elif phase == SCALING:
@@ -276,7 +336,8 @@ class SyncScan(ClusterScan):
         """Set the names that the next phase describes, and store the cursor."""
         while self.cursor.needs_targets:
             is_denied = denied_reads.is_phase_denied(self.cluster.denied_reads, self.cursor.phase, now)
-            names = [] if is_denied else _PHASE_TARGETS[self.cursor.phase](self.cluster, now)
+            targets = _TARGETS_OF.get(self.cursor.extent, _PHASE_TARGETS)
+            names = [] if is_denied else targets[self.cursor.phase](self.cluster, now)
             if not (names or is_denied):
                 self.cluster.denied_reads = denied_reads.remove_phase(
                     self.cluster.denied_reads, self.cursor.phase

@@ -7,6 +7,7 @@ from django.utils import timezone
 from catalog.models import Infrastructure, Service
 from deployments.models import Execution
 from inventory.models.adoption import Adoption
+from inventory.models.changes import AnnouncedChange
 from inventory.models.daemons import EcsDaemon
 from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import (
@@ -56,6 +57,7 @@ def create_synced_rows(service: Service, place: Infrastructure, execution: Execu
         first_seen_at=now,
         seen_at=now,
     )
+    AnnouncedChange.objects.create(cluster=cluster, service=canary, first_marked_at=now)
     machine = ContainerInstance.objects.create(
         cluster=cluster,
         arn=f"arn:aws:ecs:us-east-1:123456789012:container-instance/demo/{canary}",

@@ -105,7 +105,7 @@ def parse_service_name(task: AwsPayload) -> str:
 _TASK_FIELDS: Final = (
     "ecs_service", "container_instance", "image", "digest", "containers", "last_status", "desired_status",
     "health", "zone", "launch_type", "capacity_provider", "address", "host", "started_at", "stopped_at",
-    "stop_code", "stopped_reason", "fingerprint", "seen_at",
+    "stop_code", "stopped_reason", "version", "fingerprint", "seen_at",
 )  # fmt: skip
 # The limit of a task definition.
 _MAX_CONTAINERS: Final = 100
@@ -188,6 +188,7 @@ def _build_task_row(
         stopped_at=task.moment("stoppedAt") or (now if task.text("lastStatus") == "STOPPED" else None),
         stop_code=task.text("stopCode"),
         stopped_reason=task.text("stoppedReason", 4000),
+        version=task.number("version") or 0,
         fingerprint=compute_task_fingerprint(task),
         seen_at=now,
     )

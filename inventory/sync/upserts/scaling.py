@@ -38,6 +38,13 @@ def list_due_targets(cluster: SyncedCluster, now: datetime) -> list[str]:
     return [build_resource_id(cluster.cluster, name) for name in names if _NAME_PATTERN.fullmatch(name)]
 
 
+def list_unknown_targets(cluster: SyncedCluster, _: datetime) -> list[str]:
+    """Return the resource ids whose scalable target is unknown, as after a changed count."""
+    rows = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None, scaling_seen_at=None)
+    names = rows.order_by("pk").values_list("name", flat=True)
+    return [build_resource_id(cluster.cluster, name) for name in names if _NAME_PATTERN.fullmatch(name)]
+
+
 def upsert_scalable_targets(
     cluster: SyncedCluster, resource_ids: Sequence[str], response: object, now: datetime
 ) -> None:

@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from guards.limits import SYNC_TARGET_GROUPS, SYNC_TARGETS
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
@@ -18,6 +18,8 @@ from inventory.sync.watched_services import filter_watched_services
 _TARGET_GROUP_ARN_PATTERN: Final = re.compile(
     r"arn:[a-z-]+:elasticloadbalancing:[a-z0-9-]+:\d{12}:targetgroup/[\w/-]{1,300}"
 )
+# Between syncs of announced changes; shorter than the interval of syncs of watched clusters.
+TARGETS_READ_INTERVAL: Final = timedelta(seconds=50)
 _UNHEALTHY_STATES: Final = ("unhealthy", "unavailable")
 
 
@@ -35,6 +37,13 @@ def list_due_target_groups(cluster: SyncedCluster, now: datetime) -> list[str]:
     rows = filter_watched_services(cluster, now).order_by(F("targets_read_at").asc(nulls_first=True), "pk")
     arns = (arn for ecs_service in rows[: int(SYNC_TARGET_GROUPS)] for arn in list_target_groups(ecs_service))
     return list(dict.fromkeys(arns))[: int(SYNC_TARGET_GROUPS)]
+
+
+def list_outdated_target_groups(cluster: SyncedCluster, now: datetime) -> list[str]:
+    """Return the target groups of watched services if one was not read for most of a minute."""
+    outdated = Q(targets_read_at=None) | Q(targets_read_at__lt=now - TARGETS_READ_INTERVAL)
+    is_due = filter_watched_services(cluster, now).filter(outdated).exists()
+    return list_due_target_groups(cluster, now) if is_due else []
 
 
 def update_target_health(

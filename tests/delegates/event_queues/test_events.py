@@ -57,6 +57,24 @@ def test_only_a_failed_task_may_decide_a_wait() -> None:
     assert parse(build_task_message(stopCode="EssentialContainerExited")).is_decisive
 
 
+def test_an_event_of_a_task_names_it_with_its_version() -> None:
+    arn = f"{PREFIX}:task/demo/1dc5c17a"
+    event = parse(build_task_message(taskArn=arn, version=4))
+    assert (event.task, event.version) == (arn, 4)
+    assert (parse(build_message()).task, parse(build_message()).version) == ("", 0)
+
+
+@pytest.mark.parametrize("version", [None, "4", True, -1, 2**40, 1.5])
+def test_an_invalid_version_is_none(version: Any) -> None:
+    assert parse(build_task_message(taskArn=f"{PREFIX}:task/demo/1", version=version)).version == 0
+
+
+@pytest.mark.parametrize("arn", [None, 7, "web", "arn:aws:ecs:eu-west-1:999999999999:task/demo/1"])
+def test_a_task_of_elsewhere_is_left_out(arn: Any) -> None:
+    event = parse(build_task_message(taskArn=arn, version=4))
+    assert (event.service, event.task, event.version) == ("web", "", 0)
+
+
 def test_the_begin_of_a_deployment_decides_nothing_unless_it_is_a_rollback() -> None:
     detail = {"eventName": "SERVICE_DEPLOYMENT_IN_PROGRESS", "reason": "ECS deployment in progress."}
     assert not parse(build_message(detail=detail)).is_decisive

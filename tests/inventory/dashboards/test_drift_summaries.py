@@ -65,7 +65,7 @@ def test_unknown_drift_names_the_last_known_state(
 ) -> None:
     SyncedCluster.objects.update(synced_at=timezone.now() - timedelta(hours=1))
     for page in load_pages(reader, world):
-        assert "The cluster was not synced for 5 minutes. Last known: drifted." in page
+        assert "The cluster was not synced for 6 minutes. Last known: drifted." in page
         assert "Changed outside Slipway" not in page
 
 
