@@ -20,6 +20,8 @@ from deployments.models import (
     StoredText,
     StoredTextUse,
 )
+from deployments.partition_pruning import drop_expired_months
+from deployments.partitions import is_partitioned, maintain_partitions
 from guards.limits import TRIGGER_FIRING_DAYS
 from pipelines.models import TriggerFiring
 from steps.states import TERMINAL_STATUSES
@@ -30,6 +32,8 @@ EXECUTIONS_PER_BATCH: Final = 20
 # The others have their turn in the next prune: a Celery task has 45 seconds.
 MOST_BATCHES: Final = 25
 DETAIL_TABLES: Final = (LogChunk, AwsCall, AwsEvent)
+# Longer than a month and a run that goes on into the next one.
+MONTH_SLACK: Final = timedelta(days=62)
 
 
 def filter_superseded_executions() -> QuerySet[Execution]:
@@ -82,6 +86,24 @@ def delete_details(execution_ids: Sequence[Any], now: datetime) -> None:
             model._base_manager.filter(execution__in=cleared).delete()
 
 
+class DetailRetention(RetentionRule):
+    """Rule for the details of executions: whole months where tables are partitioned, the rest by row.
+
+    There, rows stay until their month has expired; those that were still needed then go one by one.
+    """
+
+    def filter_expired(self, now: datetime) -> QuerySet[Execution]:
+        return super().filter_expired(now - MONTH_SLACK if is_partitioned() else now)
+
+    def prune(self, now: datetime) -> int:
+        if not is_partitioned():
+            return super().prune(now)
+        maintain_partitions(now.date())
+        expired = super().filter_expired(now)
+        dropped = drop_expired_months(expired, now - self.period) if self.period else 0
+        return dropped + super().prune(now)
+
+
 PLAN_RETENTION = RetentionRule(
     "Contents of Terraform plans",
     # An execution that a restore has paused goes on with its plan, however old.
@@ -105,7 +127,7 @@ EXECUTION_RETENTION = RetentionRule(
     batch_size=EXECUTIONS_PER_BATCH,
     most_batches=MOST_BATCHES,
 )
-DETAIL_RETENTION = RetentionRule(
+DETAIL_RETENTION = DetailRetention(
     "Logs, AWS calls and AWS events of executions",
     filter_superseded_executions().filter(details_deleted_at=None),
     "ended_at",

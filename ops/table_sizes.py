@@ -10,6 +10,14 @@ from django.db import DatabaseError, connection, transaction
 COUNTED_ROWS: Final = 10_000
 # SQLite reads each page of the file for the size of its tables.
 MOST_MEASURED_BYTES: Final = 512 * 2**20
+# A partitioned table has nothing of its own: the value of each partition counts.
+_POSTGRESQL_SUM: Final = """
+    SELECT relname, sum({value})::bigint
+    FROM pg_class, LATERAL (
+        SELECT pg_class.oid AS part UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent = pg_class.oid
+    ) parts
+    WHERE relkind IN ('r', 'p') AND pg_table_is_visible(pg_class.oid) AND relname = ANY(%s) GROUP BY relname
+"""
 
 
 @dataclass(frozen=True)
@@ -49,15 +57,11 @@ def _count_rows(names: Collection[str]) -> dict[str, int]:
 
 
 def _read_postgresql_estimates(names: Collection[str]) -> dict[str, int]:
-    return _read_pairs("SELECT relname, n_live_tup FROM pg_stat_user_tables WHERE relname = ANY(%s)", names)
+    return _read_pairs(_POSTGRESQL_SUM.format(value="coalesce(pg_stat_get_live_tuples(part), 0)"), names)
 
 
 def _read_postgresql_sizes(names: Collection[str]) -> dict[str, int]:
-    return _read_pairs(
-        "SELECT relname, pg_total_relation_size(oid) FROM pg_class "
-        "WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname = ANY(%s)",
-        names,
-    )
+    return _read_pairs(_POSTGRESQL_SUM.format(value="pg_total_relation_size(part)"), names)
 
 
 def _read_sqlite_estimates(names: Collection[str]) -> dict[str, int]:
