@@ -37,6 +37,7 @@ def connect_apps() -> None:
 def _register_usages() -> None:
     """Register users, managers and listeners of resources, archive guards, previews, and triggered runs."""
     from catalog.usages import register_service_check, register_usage_finder
+    from connectors.operations.event_queues import register_queue_reader_finder
     from connectors.operations.secrets import register_secret_listener
     from connectors.usages import register_connector_records
     from delegates.installations import register_installation_finder, register_upgrade_reader
@@ -52,6 +53,7 @@ def _register_usages() -> None:
     from pipelines.deployability import require_deployable_service
     from pipelines.queries import find_pipelines_using
     from pipelines.triggers.runs import register_run_starter
+    from pipelines.triggers.watches import find_queue_trigger
     from rbac.archive_guards import register_archive_guard
     from web.managed_resources import register_change_proposer, register_management_finder
 
@@ -64,6 +66,7 @@ def _register_usages() -> None:
     register_archive_guard(count_open_executions)
     register_remaining_preview(preview_remaining_steps)
     register_run_starter(TriggeredRunStarter())
+    register_queue_reader_finder(find_queue_trigger)
     register_management_finder(find_git_management)
     register_change_proposer(prepare_proposal)
 

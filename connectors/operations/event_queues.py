@@ -1,6 +1,7 @@
 """Operations on event queues: create and delete."""
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
@@ -13,7 +14,27 @@ from rbac.models import User
 from rbac.policy import require
 from web.http.problems import BadInput, Conflict
 
+QueueReaderFinder = Callable[[str], str]
+"""Returns what else reads the queue with a URL, such as "The trigger push", or an empty text."""
+_reader_finders: Final[list[QueueReaderFinder]] = []
+
 _REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
+
+
+def register_queue_reader_finder(finder: QueueReaderFinder) -> None:
+    """Register a finder of other readers of queues."""
+    if finder not in _reader_finders:
+        _reader_finders.append(finder)
+
+
+def _require_unread(queue_url: str) -> None:
+    """Refuse a queue that something else reads, since each message has one reader. Raises `Conflict`."""
+    for find_reader in _reader_finders:
+        if reader := find_reader(queue_url):
+            raise Conflict(
+                f"{reader} reads this queue, and each message has one reader. Create a queue for the events "
+                "of ECS, with a rule that sends to it."
+            )
 
 
 def create_event_queue(*, actor: User, connector: Connector, queue_url: str, region: str = "") -> EventQueue:
@@ -33,6 +54,7 @@ def create_event_queue(*, actor: User, connector: Connector, queue_url: str, reg
     region = region or get_queue_region(queue_url)
     if problems := _find_problems(connector, queue_url, region):
         raise BadInput("The event queue is not valid.", errors=problems)
+    _require_unread(queue_url)
     queue = EventQueue(connector=connector, region=region, queue_url=queue_url)
     try:
         with transaction.atomic():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from connectors.models import EventQueue
 from delegates.models import LookupRequest
 from pipelines.models import Trigger, TriggerWatch
 from pipelines.triggers.base import TriggerEvent
@@ -33,7 +34,7 @@ def update_watches(trigger: Trigger) -> None:
     """Make the rows of a trigger those of its settings; one with the same settings keeps its findings.
 
     A disabled trigger has none: what changes meanwhile is not made up for. Raises `Conflict` for a queue of
-    another trigger, for each message has one reader.
+    another trigger or an event queue, for each message has one reader.
     """
     kind = find_kind(trigger.kind)
     sources = kind.list_watch_sources(trigger.spec) if kind and trigger.is_enabled else []
@@ -41,6 +42,11 @@ def update_watches(trigger: Trigger) -> None:
     others = TriggerWatch.objects.filter(kind=TriggerWatch.Kind.QUEUE, subject__in=queues)
     if queues and others.exclude(trigger=trigger).exists():
         raise Conflict("Another trigger reads this queue. Give each trigger a queue of its own.")
+    if queues and EventQueue.objects.filter(queue_url__in=queues).exists():
+        raise Conflict(
+            "This queue is the event queue of a connector, and each message has one reader. Give the trigger "
+            "a queue of its own, with a rule that sends to it."
+        )
     present = {(row.kind, row.subject): row for row in TriggerWatch.objects.filter(trigger=trigger)}
     now, kept = get_database_time(), set()
     for source in sources:
@@ -65,6 +71,15 @@ def update_watches(trigger: Trigger) -> None:
         for source in sources
         if (row := present.get((source.kind, source.subject))) is None or row.pk not in kept
     )
+
+
+def find_queue_trigger(queue_url: str) -> str:
+    """Return that an enabled trigger reads a queue, or an empty text.
+
+    Its name is left out: whoever asks may not see the trigger.
+    """
+    rows = TriggerWatch.objects.filter(kind=TriggerWatch.Kind.QUEUE, subject=queue_url)
+    return "An image trigger" if rows.exists() else ""
 
 
 def wake_watch(trigger: Trigger, subject: str) -> bool:

@@ -8,7 +8,8 @@ import pytest
 from pytest_django import Settings
 
 from catalog.models import Artifact
-from connectors.models import Connector
+from connectors.models import Connector, EventQueue
+from connectors.operations import create_event_queue
 from deployments.models import Execution
 from pipelines import tasks
 from pipelines.models import Trigger, TriggerFiring, TriggerWatch
@@ -101,6 +102,31 @@ def create_reader(world: World, queue: str, identifier: str = "pushes") -> Trigg
     return operations.create_trigger(
         actor=actor, pipeline=world.pipeline, identifier=identifier, kind="image", spec=fields
     )[0]
+
+
+def add_event_queue(world: World, queue: str) -> EventQueue:
+    return create_event_queue(
+        actor=User.objects.get(username="admin"),
+        connector=world.connector,
+        queue_url=queue,
+        region="eu-west-1",
+    )
+
+
+def test_a_queue_of_a_trigger_is_no_event_queue(world: World) -> None:
+    trigger = create_reader(world, URL)
+    with pytest.raises(Conflict, match="An image trigger reads this queue"):
+        add_event_queue(world, URL)
+    trigger.delete()
+    assert add_event_queue(world, URL).queue_url == URL
+
+
+def test_an_event_queue_is_no_queue_of_a_trigger(world: World) -> None:
+    event_queue = add_event_queue(world, URL)
+    with pytest.raises(Conflict, match="event queue of a connector"):
+        create_reader(world, URL)
+    event_queue.delete()
+    assert create_reader(world, URL).watches.get().subject == URL
 
 
 def look_once() -> None:
