@@ -24,7 +24,8 @@ from benchmarks.servers import (
     start_broker,
     start_server,
 )
-from delegates.models import Delegate, DelegateConfiguration, DelegateInstance, DelegateTask
+from delegates.models import Delegate, DelegateConfiguration, DelegateInstance, DelegateTag, DelegateTask
+from delegates.models.tags import build_tags
 from delegates.operations.tasks import submit_task
 from delegates.protocol.limits import SESSION, SOCKET_PATH
 from delegates.protocol.notices import notify_task
@@ -220,6 +221,7 @@ def create_members(count: int) -> list[Member]:
         members.append(Member(session, instance))
     instances = [member.instance for member in members]
     DelegateInstance.objects.bulk_update(instances, ["session_hash", "session_expires_at"], batch_size=500)
+    store(DelegateTag, (row for instance in instances for row in build_tags(instance.delegate)))
     return members
 
 

@@ -26,7 +26,15 @@ from benchmarks.copies import store
 from benchmarks.goals import Figure
 from benchmarks.history import analyze
 from benchmarks.servers import create_database
-from delegates.models import Delegate, DelegateConfiguration, DelegateInstance, DelegateTask, RoutingDecision
+from delegates.models import (
+    Delegate,
+    DelegateConfiguration,
+    DelegateInstance,
+    DelegateTag,
+    DelegateTask,
+    RoutingDecision,
+)
+from delegates.models.tags import build_tags
 from delegates.queries.routing_candidates import build_routing_request, read_candidate_pool
 from delegates.routing.decisions import decide_route
 from delegates.task_queue import route_next_tasks, route_waiting_tasks
@@ -97,6 +105,13 @@ def create_fleet(scope: Scope) -> None:
             for delegate in Delegate.objects.filter(is_built_in=False)
         ),
     )
+    instances = DelegateInstance.objects.filter(delegate__is_built_in=False).select_related("delegate")
+    rows = (
+        row
+        for instance in instances
+        for row in (*build_tags(instance.delegate), *build_tags(instance.delegate, instance))
+    )
+    store(DelegateTag, rows)
     analyze()
 
 

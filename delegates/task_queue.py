@@ -203,7 +203,7 @@ def serialize_decision(decision: RoutingResult) -> list[dict[str, Any]]:
         verdicts_by_key,
         key=lambda key: (ranks.get(key, len(ranks)), sum(not verdict.ok for verdict in verdicts_by_key[key])),
     )
-    return [_serialize_verdict(verdict) for key in keys[:MAX_STORED] for verdict in verdicts_by_key[key]]
+    return [serialize_verdict(verdict) for key in keys[:MAX_STORED] for verdict in verdicts_by_key[key]]
 
 
 def is_complete_when_serialized(decision: RoutingResult) -> bool:
@@ -211,7 +211,8 @@ def is_complete_when_serialized(decision: RoutingResult) -> bool:
     return decision.is_complete and len(decision.list_keys()) <= MAX_STORED
 
 
-def _serialize_verdict(verdict: RuleVerdict) -> dict[str, Any]:
+def serialize_verdict(verdict: RuleVerdict) -> dict[str, Any]:
+    """Return a verdict as stored JSON."""
     return {
         "delegate": verdict.key,
         "name": verdict.name,

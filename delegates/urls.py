@@ -30,6 +30,7 @@ urlpatterns = [
     path("delegates/<int:pk>/check/", tasks.check_connectivity, name="check-delegate"),
     path("delegates/tasks/", tasks.list_tasks, name="delegate-tasks"),
     path("delegates/tasks/<uuid:pk>/", tasks.show_task, name="delegate-task"),
+    path("delegates/tasks/<uuid:pk>/delegates/", tasks.show_task_delegates, name="delegate-task-delegates"),
     path("delegates/tasks/<uuid:pk>/abort/", tasks.abort_delegate_task, name="abort-delegate-task"),
     path("connectors/<int:pk>/test/", connector_tests.start_connector_test, name="test-connector"),
     path(

@@ -12,17 +12,22 @@ from rest_framework.response import Response
 from delegates.models import Delegate, DelegateTask, RoutingDecision
 from delegates.operations.tasks import abort_task, start_connectivity_check, start_diagnosis
 from delegates.queries import tasks as queries
+from delegates.queries.explanations import RoutingExplanation
 from delegates.queries.tasks import list_decision_rows
+from delegates.routing.rules import RoutingRule
 from guards.limits import CHECKED_URL_CHARACTERS
 from rbac.policy import filter_visible, require
 from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER, parse_number
 from web.api.views import BaseApiView, filter_by_scope
 from web.clock import get_database_time
+from web.http.pagination import CursorPagination
 from web.http.problems import BadInput
 
 VIEW = "core_delegate_view"
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=DelegateTask.Status.values)
 DELEGATE = OpenApiParameter("delegate", OpenApiTypes.INT, description="Filter by delegate.")
+RULES = [rule.value for rule in RoutingRule]
+FAILED = OpenApiParameter("failed", OpenApiTypes.STR, enum=RULES, description="Only delegates that fail it.")
 AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Lines after this number.")
 
 
@@ -123,6 +128,43 @@ class DecisionDocument(serializers.Serializer[Any]):
     sentence = serializers.CharField()
     rows = VerdictDocument(many=True)
     is_complete = serializers.BooleanField()
+
+
+class RuleFailuresDocument(serializers.Serializer[Any]):
+    """Number of delegates that fail one rule."""
+
+    rule = serializers.CharField()
+    delegates = serializers.IntegerField()
+
+
+class RoutingCountsDocument(serializers.Serializer[Any]):
+    """Numbers of delegates for a task as they are now, in its reach or visible.
+
+    A delegate that fails several rules counts for each of them; out of reach only for `scope`.
+    """
+
+    total = serializers.IntegerField()
+    eligible = serializers.IntegerField()
+    failures = RuleFailuresDocument(many=True)
+
+
+class RuleResult(serializers.Serializer[Any]):
+    """Result of one rule, with the remedy that would make the delegate eligible."""
+
+    rule = serializers.CharField()
+    verdict = serializers.ChoiceField(choices=("PASS", "FAIL"))
+    detail = serializers.CharField()
+    remedy = serializers.CharField()
+    seconds_left = serializers.IntegerField(allow_null=True)
+
+
+class CandidateDocument(serializers.Serializer[Any]):
+    """Delegate with the results of the rules for a task as they are now."""
+
+    delegate = serializers.IntegerField()
+    name = serializers.CharField()
+    eligible = serializers.BooleanField(source="is_eligible")
+    verdicts = RuleResult(many=True, source="evaluated")
 
 
 class TaskLine(serializers.Serializer[Any]):
@@ -228,6 +270,32 @@ class TaskDecisions(TaskRoute):
     def _build_document(self, decision: RoutingDecision) -> DecisionDocument:
         (decision.rows,) = list_decision_rows([decision], self.principal)
         return DecisionDocument(decision)
+
+
+class TaskExplanation(TaskRoute):
+    """Why delegates are not eligible for a task now: numbers by failed rule."""
+
+    @extend_schema(responses=RoutingCountsDocument)
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        explanation = RoutingExplanation(self.get_task(pk), self.principal, get_database_time())
+        return Response(RoutingCountsDocument(explanation.count()).data)
+
+
+class TaskCandidates(TaskRoute):
+    """Delegates for a task, with the result of each rule as it is now."""
+
+    oldest_first = True
+
+    @extend_schema(parameters=[FAILED, *PAGE_PARAMETERS], responses=CandidateDocument(many=True))
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        explanation = RoutingExplanation(self.get_task(pk), self.principal, get_database_time())
+        failed = request.GET.get("failed", "")
+        if failed and failed not in RULES:
+            raise _bad_input("failed", f"must be one of {', '.join(RULES)}")
+        pages = CursorPagination()
+        delegates = pages.paginate_queryset(explanation.list_delegates(failed), request, self)
+        lines = explanation.list_lines(delegates)
+        return pages.get_paginated_response(CandidateDocument(lines, many=True).data)
 
 
 class DelegateTaskLog(TaskRoute):

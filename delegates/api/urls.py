@@ -43,6 +43,16 @@ urlpatterns = [
         tasks.TaskDecisions.as_view(),
         name="api-delegate-task-decisions",
     ),
+    path(
+        "delegate-tasks/<uuid:pk>/explanation",
+        tasks.TaskExplanation.as_view(),
+        name="api-delegate-task-explanation",
+    ),
+    path(
+        "delegate-tasks/<uuid:pk>/candidates",
+        tasks.TaskCandidates.as_view(),
+        name="api-delegate-task-candidates",
+    ),
     path("delegate-tasks/<uuid:pk>/log", tasks.DelegateTaskLog.as_view(), name="api-delegate-task-log"),
     path("aws-regions", connectors.AwsRegions.as_view(), name="api-aws-regions"),
     path("delegates", delegates.Delegates.as_view(), name="api-delegates"),

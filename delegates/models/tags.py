@@ -69,17 +69,23 @@ class DelegateTag(models.Model):
         return self.tag
 
 
+def build_tags(delegate: "Delegate", instance: "DelegateInstance | None" = None) -> list[DelegateTag]:
+    """Return the rows of a delegate, or of one of its instances, for owners that `save` does not store."""
+    tags = fold_tags([*delegate.tags, delegate.name] if instance is None else instance.tags)
+    return [
+        DelegateTag(scope_id=delegate.scope_id, delegate=delegate, instance=instance, tag=tag)
+        for tag in sorted(tags)
+    ]
+
+
 def write_tags(delegate: "Delegate", instance: "DelegateInstance | None" = None) -> None:
     """Store the tags of a delegate, or of one of its instances; the caller has locked that row."""
-    expected = fold_tags([*delegate.tags, delegate.name] if instance is None else instance.tags)
+    expected = build_tags(delegate, instance)
     rows = DelegateTag.objects.filter(delegate=delegate, instance=instance)
     stored = set(rows.values_list("tag", flat=True))
-    if obsolete := stored - expected:
+    if obsolete := stored - {row.tag for row in expected}:
         rows.filter(tag__in=obsolete).delete()
-    DelegateTag.objects.bulk_create(
-        DelegateTag(scope_id=delegate.scope_id, delegate=delegate, instance=instance, tag=tag)
-        for tag in sorted(expected - stored)
-    )
+    DelegateTag.objects.bulk_create(row for row in expected if row.tag not in stored)
 
 
 def includes_any(model: models.Model, names: set[str], update_fields: Iterable[str] | None) -> bool:

@@ -12,7 +12,9 @@ from delegates.live import TASK_SOURCE_NAME
 from delegates.models import Delegate, DelegateTask
 from delegates.operations.tasks import abort_task, start_connectivity_check, start_diagnosis
 from delegates.queries import tasks as queries
+from delegates.queries.explanations import RoutingExplanation
 from delegates.queries.tasks import explain_current_decision, list_explained_decisions
+from delegates.routing.rules import RoutingRule
 from rbac.policy import can, filter_visible
 from web.clock import get_database_time
 from web.forms.pages import (
@@ -97,6 +99,26 @@ def show_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "may_abort": task.is_open and not task.abort_requested and can(request.user, EDIT, task),
     }
     return render(request, "delegates/task.html", content)
+
+
+@require_sign_in
+@require_safe
+def show_task_delegates(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
+    """Explain for all delegates why they are eligible for a task now, or why not."""
+    task = get_visible(request, VIEW, queries.list_tasks(), pk=pk)
+    failed = request.GET.get("failed", "")
+    explanation = RoutingExplanation(task, request.user, get_database_time())
+    delegates = explanation.list_delegates(failed if failed in list(RoutingRule) else "")
+    page = paginate_queryset(delegates, request, oldest_first=True)
+    content = {
+        "task": task,
+        "decision": task.decisions.order_by("-number").first(),
+        "counts": explanation.count(),
+        "failed": failed if failed in list(RoutingRule) else "",
+        "page": page,
+        "lines": explanation.list_lines(page.items),
+    }
+    return render(request, "delegates/task_delegates.html", content)
 
 
 def _build_topics(request: PageRequest, task: DelegateTask) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count, QuerySet
 
-from delegates.connectivity import Connectivity, compute_delegate_status, is_connected
+from delegates.connectivity import Connectivity, build_live_filter, compute_delegate_status, is_connected
 from delegates.models import (
     AllowlistEntry,
     BlocklistEntry,
@@ -102,6 +102,16 @@ def read_assignments(tasks: Sequence[DelegateTask], now: datetime) -> Assignment
         refusals=read_refusals(tasks),
         missed=_count_missed_offers([task.pk for task in tasks if task.offered_to_id], now),
     )
+
+
+def read_loads(assignments: Assignments, now: datetime) -> dict[int, float]:
+    """Return the share of the capacity in use, of each delegate with tasks that has a capacity."""
+    live = DelegateInstance.objects.filter(build_live_filter(now), delegate__in=assignments.busy)
+    used, capacity = Counter(assignments.offered), Counter[int]()
+    for delegate, instance, size in live.values_list("delegate_id", "pk", "capacity"):
+        used[delegate] += assignments.started[instance]
+        capacity[delegate] += size
+    return {delegate: used[delegate] / size for delegate, size in capacity.items() if size}
 
 
 @dataclass

@@ -9,7 +9,7 @@ from django.db.models.functions import Cast
 
 from delegates.connectivity import build_live_filter
 from delegates.models import BlocklistEntry, Delegate, DelegateConfiguration, DelegateInstance
-from delegates.routing.rules import RoutingRequest
+from delegates.routing.rules import RoutingRequest, RoutingRule
 
 Isolation = DelegateInstance.Isolation
 
@@ -43,6 +43,58 @@ def filter_fit(
         known = live.annotate(feature_list=Cast("features", TextField()))
         fit = fit.filter(Q(is_built_in=True) | ~Exists(known.filter(_lacks_any(request.features))))
     return fit if request.excluded is None else fit.exclude(pk=request.excluded)
+
+
+def build_failures(
+    request: RoutingRequest, now: datetime, *, tagged: Q, refused: Iterable[int], full: Iterable[int]
+) -> dict[RoutingRule, Q]:
+    """Return for each rule the condition of the delegates in reach that fail it, equal to `evaluate_rules`.
+
+    `tagged` is the condition of those with the task's tags, `refused` are the keys of those that could not
+    begin the task, `full` of those whose capacity is in use. Rules that all delegates pass are left out.
+    """
+    live = select_live_instances(now)
+    is_ready = Q(admission=Delegate.Admission.ENABLED, draining=False)
+    failures = {
+        RoutingRule.CONNECTED: ~Q(Exists(live)),
+        RoutingRule.ADMITTED: ~is_ready,
+        RoutingRule.TRIED: Q(pk__in=list(refused)),
+        RoutingRule.CAPACITY: Q(~Exists(live.filter(capacity__gt=0))) | Q(pk__in=list(full)),
+    }
+    if request.aws_account:
+        failures[RoutingRule.AWS_ACCOUNT] = ~Q(aws_account__in=("", request.aws_account))
+    if request.selectors:
+        failures[RoutingRule.SELECTORS] = ~tagged
+    if request.criterion:
+        failures[RoutingRule.BLOCKLIST] = Q(Exists(_select_blocks(request.criterion, now)))
+    if request.excluded is not None:
+        failures[RoutingRule.EXCLUDED] = Q(pk=request.excluded)
+    return failures | _build_configuration_failures(request) | _build_script_failures(request, live)
+
+
+def _build_configuration_failures(request: RoutingRequest) -> dict[RoutingRule, Q]:
+    rows = list(DelegateConfiguration.objects.values_list("pk", "environments", "task_kinds"))
+    unfit_environment = [pk for pk, limits, _ in rows if not _includes(limits, request.environment)]
+    unfit_kind = [pk for pk, _, limits in rows if not _includes(limits, request.task_kind)]
+    return {
+        RoutingRule.ENVIRONMENT: Q(configuration__in=unfit_environment),
+        RoutingRule.TASK_KIND: Q(configuration__in=unfit_kind),
+    }
+
+
+def _build_script_failures(request: RoutingRequest, live: QuerySet[DelegateInstance]) -> dict[RoutingRule, Q]:
+    failures: dict[RoutingRule, Q] = {}
+    if request.is_script and not settings.EMBEDDED:
+        failures[RoutingRule.SCRIPTS] = Q(is_built_in=True)
+    if request.needs_isolation:
+        fit = ~Q(isolation__in=(Isolation.NONE, Isolation.UNKNOWN))
+        fit |= Q(script_scope__in=("", request.scope))
+        failures[RoutingRule.ISOLATION] = Q(Exists(live), ~Exists(live.filter(fit)), shares_scripts=False)
+    if request.features:
+        known = live.annotate(feature_list=Cast("features", TextField()))
+        lacks = Exists(known.filter(_lacks_any(request.features)))
+        failures[RoutingRule.RELEASE] = Q(lacks, is_built_in=False)
+    return failures
 
 
 def filter_registered(scopes: Sequence[int]) -> QuerySet[Delegate]:

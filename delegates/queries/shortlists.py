@@ -1,6 +1,5 @@
 """Routing among many delegates: the database narrows and ranks them, the rules judge the first ones."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +8,12 @@ from itertools import chain
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from delegates.connectivity import build_live_filter
-from delegates.models import AllowlistEntry, Delegate, DelegateInstance, DelegateTask, LastServed
+from delegates.models import AllowlistEntry, Delegate, DelegateTask, LastServed
 from delegates.queries.routing_candidates import (
     build_routing_request,
     read_assignments,
     read_candidate_pool,
+    read_loads,
     read_refusals,
 )
 from delegates.queries.routing_filters import filter_fit, filter_registered, filter_script_runners
@@ -47,7 +46,7 @@ def has_other_delegate(task: DelegateTask, delegate_id: int, now: datetime) -> b
 
     Its scope must be loaded.
     """
-    request, scopes = build_routing_request(task), list(_read_scopes([task]).values())
+    request, scopes = build_routing_request(task), list(read_scopes([task]).values())
     fit = filter_fit(request, scopes, now).exclude(pk=delegate_id)
     fit = TagFilter(scopes, now).narrow(fit, request.selectors)
     refused = {delegate for _, delegate in read_refusals([task])}
@@ -67,7 +66,7 @@ class RoutingField:
         self._tasks = tasks
         self._sparse = sparse
         self._assignments = read_assignments(tasks, now)
-        self._scopes = _read_scopes(tasks)
+        self._scopes = read_scopes(tasks)
         self._tags = TagFilter(list(self._scopes.values()), now, common=sparse)
         self._shortlists = self._read_shortlists(tasks)
         self._pool = read_candidate_pool(
@@ -193,17 +192,10 @@ class RoutingField:
     @cached_property
     def _loads(self) -> dict[int, float]:
         """Shares of the capacity that are in use, of the delegates with tasks."""
-        live = DelegateInstance.objects.filter(
-            build_live_filter(self.now), delegate__in=self._assignments.busy
-        )
-        used, capacity = Counter(self._assignments.offered), Counter[int]()
-        for delegate, instance, size in live.values_list("delegate_id", "pk", "capacity"):
-            used[delegate] += self._assignments.started[instance]
-            capacity[delegate] += size
-        return {delegate: used[delegate] / size for delegate, size in capacity.items() if size}
+        return read_loads(self._assignments, self.now)
 
 
-def _read_scopes(tasks: Iterable[DelegateTask]) -> dict[str, int]:
+def read_scopes(tasks: Iterable[DelegateTask]) -> dict[str, int]:
     """Return the scopes in reach of the tasks that have delegates, by path."""
     paths = {path for task in tasks for path in list_ancestor_paths(task.scope.path)}
     delegates = Delegate.objects.filter(scope=OuterRef("pk"), archived_at=None)

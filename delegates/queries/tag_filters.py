@@ -32,14 +32,21 @@ class TagFilter:
 
     def narrow(self, delegates: QuerySet[Delegate], selectors: Iterable[str]) -> QuerySet[Delegate]:
         """Return those of these delegates that have all of these tags, connected or not (R050)."""
-        tags = tuple(sorted({fold_tag(selector) for selector in selectors}))
-        for tag in tags:
-            if own := OWN_TAG.fullmatch(tag):
-                delegates = delegates.filter(pk=int(own[1]))
-            else:
-                delegates = delegates.filter(Exists(self._select_rows(tag)))
+        tags = _fold_selectors(selectors)
+        delegates = delegates.filter(self._build_condition(tags))
         few = self._list_few(tags)
         return delegates if few is None else delegates.filter(pk__in=few)
+
+    def build_condition(self, selectors: Iterable[str]) -> Q:
+        """Return the condition of the delegates that have all of these tags, for a read of all delegates."""
+        return self._build_condition(_fold_selectors(selectors))
+
+    def _build_condition(self, tags: Iterable[str]) -> Q:
+        condition = Q()
+        for tag in tags:
+            own = OWN_TAG.fullmatch(tag)
+            condition &= Q(pk=int(own[1])) if own else Q(Exists(self._select_rows(tag)))
+        return condition
 
     def _list_few(self, tags: tuple[str, ...]) -> frozenset[int] | None:
         """Return a few delegates of which some may have all of these tags; None if each tag is common."""
@@ -73,3 +80,7 @@ class TagFilter:
             | Q(~Exists(live.filter(delegate=OuterRef("delegate"))), instance=last)
         )
         return DelegateTag.objects.filter(counts, delegate=OuterRef("pk"), tag=tag)
+
+
+def _fold_selectors(selectors: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({fold_tag(selector) for selector in selectors}))

@@ -178,6 +178,14 @@ class CandidateLine:
         return tuple(cell for cell in self.cells if cell.verdict == "FAIL")
 
     @property
+    def evaluated(self) -> tuple[RuleCell, ...]:
+        return tuple(cell for cell in self.cells if cell.verdict)
+
+    @property
+    def is_eligible(self) -> bool:
+        return not self.faults
+
+    @property
     def notes(self) -> tuple[RuleCell, ...]:
         """Return the results of rules with a time limit."""
         return tuple(cell for cell in self.cells if cell.verdict == "PASS" and cell.seconds_left)
@@ -207,7 +215,7 @@ def explain_current_decision(task: DelegateTask, principal: Principal, now: date
     return ExplainedDecision(
         decision.sentence,
         now,
-        _build_lines(rows, chosen),
+        build_candidate_lines(rows, chosen),
         live=True,
         is_complete=is_complete_when_serialized(decision),
     )
@@ -223,7 +231,7 @@ def list_explained_decisions(
         ExplainedDecision(
             decision.sentence,
             decision.at,
-            _build_lines(_select_rows(decision.rows, visible), decision.chosen_id),
+            build_candidate_lines(_select_rows(decision.rows, visible), decision.chosen_id),
             number=decision.number,
             is_complete=decision.is_complete,
         )
@@ -263,7 +271,7 @@ def _select_rows(rows: list[dict[str, Any]], visible: set[int]) -> list[dict[str
     return [row for row in rows if not _is_out_of_reach(row) or row["delegate"] in visible]
 
 
-def _build_lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[CandidateLine, ...]:
+def build_candidate_lines(rows: Iterable[Mapping[str, Any]], chosen: int | None) -> tuple[CandidateLine, ...]:
     """Return the rows by delegate: the assigned one, then by failed rules, those out of reach last."""
     names: dict[int, str] = {}
     cells: dict[int, dict[str, RuleCell]] = {}

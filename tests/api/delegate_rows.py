@@ -36,6 +36,8 @@ DELEGATES: dict[str, Row] = {
     "api-delegate-task": allow_get(Needs("core_delegate_view"), delegate_task),
     "api-abort-delegate-task": Row((Ask("post", Needs("core_delegate_edit")),), delegate_task),
     "api-delegate-task-decisions": allow_get(Needs("core_delegate_view"), delegate_task),
+    "api-delegate-task-explanation": allow_get(Needs("core_delegate_view"), delegate_task),
+    "api-delegate-task-candidates": allow_get(Needs("core_delegate_view"), delegate_task),
     "api-delegate-task-log": allow_get(Needs("core_delegate_view"), delegate_task),
     "api-delegates": Row(
         (

@@ -125,6 +125,7 @@ PAGES: dict[str, Row] = {
     ),
     "delegate-tasks": allow_get(Lists("core_delegate_view")),
     "delegate-task": allow_get(Needs("core_delegate_view"), delegate_task),
+    "delegate-task-delegates": allow_get(Needs("core_delegate_view"), delegate_task),
     "abort-delegate-task": Row((Ask("post", Needs("core_delegate_edit", 302), is_form=True),), delegate_task),
     "delegate": Row(
         tuple(

@@ -9,7 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from connectors.models import Connector
-from delegates.models import Delegate, DelegateInstance, DelegateTask, LastServed
+from delegates.models import Delegate, DelegateInstance, DelegateTag, DelegateTask, LastServed
+from delegates.models.tags import build_tags
 from delegates.queries.routing_candidates import build_own_tag, build_routing_request, read_candidate_pool
 from delegates.queries.shortlists import MAX_JUDGED, RoutingField
 from delegates.routing.decisions import decide_route, find_preference
@@ -62,6 +63,7 @@ def create_equal_delegates(project: Scope, count: int, first: int = 0) -> None:
         DelegateInstance(delegate=delegate, key="host-1/10.0.0.1", last_heartbeat_at=now, registered_at=now)
         for delegate in delegates
     )
+    DelegateTag.objects.bulk_create(row for delegate in delegates for row in build_tags(delegate))
 
 
 def count_statements_and_rows(project: Scope) -> tuple[int, int]:
