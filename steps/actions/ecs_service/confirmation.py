@@ -94,9 +94,16 @@ def _find_first_deployment(
         for revision in context.ecs.describe_service_revisions(targets)
         if revision.task_definition == task_definition
     }
-    # A deployment and its service revision have the same number.
-    ids = (f"ecs-svc/{get_arn_name(target)}" for target in targets if target in own_revisions)
+    ids = (_get_deployment_id(target) for target in targets if target in own_revisions)
     return next((deployment_id for deployment_id in ids if deployment_id not in earlier_ids), "")
+
+
+def _get_deployment_id(service_revision: str) -> str:
+    """Return the id of the deployment of a service revision: both have the same number.
+
+    The name of a service deployment is another one, of letters and digits.
+    """
+    return f"ecs-svc/{get_arn_name(service_revision)}"
 
 
 def _refuse_new_primary(service: EcsService, call: CallRecord, earlier_ids: list[str]) -> None:
@@ -165,7 +172,7 @@ def _find_finished_deployment(
         }
         for deployment in deployments:
             if deployment.target_revision in own_revisions:
-                return {"id": f"ecs-svc/{get_arn_name(deployment.arn)}", "status": "PRIMARY"}
+                return {"id": _get_deployment_id(deployment.target_revision), "status": "PRIMARY"}
     except Denied as denied:
         context.log(f"{denied.display_message} Slipway uses the events of the service instead.", "warning")
         if any(

@@ -7,7 +7,8 @@ from catalog.operations import ManifestSpec, OverrideSpec, override_service
 from connectors.models import FileNode
 from deployments.execution.documents import build_execution_document
 from deployments.execution.operations import abort_execution, retry_execution, roll_back_execution
-from deployments.models import Execution, RollbackCheck
+from deployments.journal.runtime import set_hook
+from deployments.models import AwsCall, Execution, RollbackCheck, StepExecution
 from rbac.models import User
 from tests.fixtures.engine_driver import Drive
 
@@ -111,6 +112,36 @@ def test_aws_rolling_back_by_its_breaker_is_not_a_success(drive: Drive) -> None:
     assert _get_result(execution) == ("FAILED", "ROLLED_BACK_BY_AWS")
     assert drive.service()["taskDefinition"] == before
     assert "  Container nginx exited with code 1" in drive.log(execution)
+
+
+def test_what_aws_rolled_back_before_its_lost_answer_was_confirmed_keeps_its_id_and_its_diagnosis(
+    drive: Drive,
+) -> None:
+    _edit(
+        SERVICE_FILE,
+        "deploymentConfiguration:\n",
+        "deploymentConfiguration:\n  deploymentCircuitBreaker: {enable: true, rollback: true}\n",
+    )
+    drive.run("1.27")
+    # The clock of the engine begins thirty seconds ahead, more than Slipway allows for.
+    drive.sandbox.advance(30)
+    drive.sandbox.fault("lost_answer", service="ecs", operation="UpdateService", count=1)
+    execution = drive.start("crash")
+    started: list[str] = []
+
+    def let_aws_roll_back(name: str) -> None:
+        if not started and AwsCall.objects.filter(operation="UpdateService", state="UNKNOWN").exists():
+            started.extend(row["id"] for row in drive.service()["deployments"] if row["status"] == "PRIMARY")
+            drive.sandbox.advance(600)
+
+    set_hook(let_aws_roll_back)
+    try:
+        drive.until_over(execution)
+    finally:
+        set_hook(None)
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK_BY_AWS")
+    step = StepExecution.objects.get(stage__execution=execution, type="EcsRollingDeploy")
+    assert [step.outputs["deploymentId"]] == started
 
 
 def test_a_foreign_deployment_in_the_middle_is_superseded_and_left_alone(drive: Drive) -> None:
