@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from connectors.pages.event_queues import STACK_FILE
 from tests.contract.endpoint import Aws
 
 PATTERN = {"source": ["aws.ecs"], "detail-type": ["ECS Deployment State Change", "ECS Task State Change"]}
@@ -63,3 +64,27 @@ def test_a_long_poll_ends_with_its_message_and_holds_up_nobody(aws: Aws, queue: 
     waiting.join(timeout=15)
     assert time.monotonic() - started < 10
     assert received[0]["Messages"][0]["Body"] == "here"
+
+
+def test_the_template_of_an_event_queue_makes_a_queue_that_receives_events(aws: Aws) -> None:
+    stacks = aws.client("cloudformation")
+    stacks.create_stack(StackName="events", TemplateBody=STACK_FILE.read_text())
+    aws.sandbox.advance(60)
+    (stack,) = stacks.describe_stacks(StackName="events")["Stacks"]
+    assert stack["StackStatus"] == "CREATE_COMPLETE", stacks.describe_stack_events(StackName="events")
+    (output,) = stack["Outputs"]
+    url = output["OutputValue"]
+    attributes = aws.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert attributes["VisibilityTimeout"] == "30"
+    assert json.loads(attributes["RedrivePolicy"])["deadLetterTargetArn"].endswith(":slipway-events-dead")
+    (statement,) = json.loads(attributes["Policy"])["Statement"]
+    assert ":rule/events-EcsEvents-" in statement["Condition"]["ArnEquals"]["aws:SourceArn"]
+    aws.create()
+    aws.sandbox.advance(120)
+    assert {"ECS Task State Change", "ECS Deployment State Change"} <= {
+        event["detail-type"] for event in receive(aws, url)
+    }
+    stacks.delete_stack(StackName="events")
+    aws.sandbox.advance(60)
+    assert aws.client("sqs").list_queues().get("QueueUrls", []) == []
+    assert aws.client("events").list_rules()["Rules"] == []

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from sandbox.services.cloudformation.ecs_resources import ECS_HANDLERS
+from sandbox.services.cloudformation.event_resources import EVENT_HANDLERS
 from sandbox.services.cloudformation.network_resources import NETWORK_HANDLERS
 from sandbox.services.cloudformation.property_shapes import build_params
 from sandbox.services.cloudformation.resource_types import (
@@ -156,6 +157,7 @@ class WaitConditionHandler(ResourceHandler):
 _ENDPOINT = "{}.sandbox.internal"
 RESOURCE_HANDLERS: Mapping[str, ResourceHandler] = {
     **ECS_HANDLERS,
+    **EVENT_HANDLERS,
     **NETWORK_HANDLERS,
     "AWS::CloudFormation::WaitConditionHandle": WaitConditionHandler(),
     "AWS::ElastiCache::ParameterGroup": RecordHandler(),
