@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from aws.apis.ecs import SERVICES_PER_CALL, EcsClient
 from aws.apis.ecs_types import EcsService
@@ -26,8 +27,10 @@ from deployments.engine.lease import PASS_SECONDS
 from deployments.engine.reconcile import reconcile
 from deployments.engine.reconcile_context import ServiceSnapshot
 from deployments.engine.service_waits import (
-    COVERED_USUAL_WAIT,
+    COVERED_INTERVAL,
     NO_EVENTS,
+    NOT_OBSERVED,
+    WOKEN_FOR,
     EventTimes,
     get_batch_key,
     get_next_check,
@@ -54,10 +57,10 @@ class WaitingExecution:
 
     def is_change_unannounced(self, state: str, now: datetime) -> bool:
         """Return whether a wait with rare checks missed a change of its service for want of an event."""
-        if not self.observed_state or state == self.observed_state or self.waiting_since is None:
+        if self.observed_state in ("", NOT_OBSERVED, state) or self.waiting_since is None:
             return False
         is_covered = EventTimes(self.event_at).is_covered(self.waiting_since)
-        return is_covered and self.event_at is not None and now - self.event_at > COVERED_USUAL_WAIT
+        return is_covered and self.event_at is not None and now - self.event_at > COVERED_INTERVAL
 
 
 def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecution]:
@@ -182,6 +185,20 @@ class ExecutionBatch:
     token: str = ""
 
 
+_WAIT_COLUMNS = (
+    "pk",
+    "batch_key",
+    "rate_limit_key",
+    "scope__path",
+    "waiting_since",
+    "observed_state",
+    "recheck_at",
+    "check_at",
+    "event_at",
+    "woken_at",
+)
+
+
 @dataclass(frozen=True)
 class _DueWait:
     """A waiting execution whose check is due."""
@@ -191,8 +208,16 @@ class _DueWait:
     rate_limit_key: str
     scope_path: str
     since: datetime
+    observed_state: str
+    recheck_at: datetime | None
     check_at: datetime
     events: EventTimes
+
+    def is_needless(self, now: datetime) -> bool:
+        """Return whether events replace this check: the wait is only for a change, and is not late."""
+        waits_for_change = self.observed_state != "" and self.recheck_at is not None and now < self.recheck_at
+        is_late = now - self.check_at > COVERED_INTERVAL
+        return waits_for_change and not is_late and self.events.covers(self.check_at, self.since)
 
     @property
     def reads(self) -> CoveredReads:
@@ -270,17 +295,21 @@ def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
         .exclude(waits_for_service="")
         .order_by(F("dispatch_backoff_until").asc(nulls_first=True), "due_at")
     )
-    columns = ("batch_key", "rate_limit_key", "scope__path", "waiting_since", "dispatch_backoff_until")
+    rows = due.annotate(check_at=Coalesce("dispatch_backoff_until", "due_at")).values_list(*_WAIT_COLUMNS)
     due_waits = [
-        _DueWait(pk, group, key, path, since, backoff_until or due_at, EventTimes(*events))
-        for pk, group, key, path, since, backoff_until, due_at, *events in due.values_list(
-            "pk", *columns, "due_at", "event_at", "woken_at"
-        )[:MOST_WAITING_CLAIMS]
+        _DueWait(pk, group, key, path, since, observed_state, recheck_at, check_at, EventTimes(*events))
+        for pk, group, key, path, since, observed_state, recheck_at, check_at, *events in rows[
+            :MOST_WAITING_CLAIMS
+        ]
     ]
-    covered = _select_covered([due_wait for due_wait in due_waits if due_wait.events != NO_EVENTS], now)
+    receiving = _select_covered(due_waits, now)
+    skipped = {
+        due_wait.pk for due_wait in due_waits if due_wait.pk in receiving and due_wait.is_needless(now)
+    }
+    _skip([due_wait for due_wait in due_waits if due_wait.pk in skipped], now)
     by_check_time: dict[datetime, list[UUID]] = defaultdict(list)
-    for due_wait in _apply_rate_limits(due_waits, now):
-        events = due_wait.events if due_wait.pk in covered else NO_EVENTS
+    for due_wait in _apply_rate_limits([wait for wait in due_waits if wait.pk not in skipped], now):
+        events = due_wait.events if due_wait.pk in receiving else NO_EVENTS
         check_at = get_next_check(now, due_wait.since, due_wait.batch_key, events)
         by_check_time[check_at].append(due_wait.pk)
     return [
@@ -288,11 +317,24 @@ def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
     ]
 
 
+def _skip(due_waits: Sequence[_DueWait], now: datetime) -> None:
+    """Skip checks that events replace, unless somebody or an event woke the execution meanwhile."""
+    by_check_time: dict[datetime, list[UUID]] = defaultdict(list)
+    for due_wait in due_waits:
+        check_at = get_next_check(now, due_wait.since, due_wait.batch_key, due_wait.events)
+        by_check_time[check_at].append(due_wait.pk)
+    is_asleep = Q(woken_at__isnull=True) | Q(woken_at__lte=now - WOKEN_FOR)
+    for check_at, members in by_check_time.items():
+        waiting = _filter_due(now).filter(is_asleep, pk__in=members).exclude(waits_for_service="")
+        waiting.update(dispatch_backoff_until=check_at)
+
+
 def _select_covered(due_waits: Sequence[_DueWait], now: datetime) -> set[UUID]:
-    """Return the executions whose events arrive; two queries at most, none without events."""
-    if not due_waits:
+    """Return the executions whose events arrive; two queries at most, one without event queues."""
+    coverages = list_receiving_coverages(now) if due_waits else []
+    if not coverages:
         return set()
-    covered = select_covered([due_wait.reads for due_wait in due_waits], list_receiving_coverages(now))
+    covered = select_covered([due_wait.reads for due_wait in due_waits], coverages)
     return {due_wait.pk for due_wait in due_waits if due_wait.reads in covered}
 
 

@@ -12,6 +12,7 @@ from django.db.models import Case, Value, When
 
 from connectors.models import Connector
 from delegates.access.aws_access import build_cache_key
+from steps.actions.context import ServiceObservation
 
 # A full pass now and then finds changes that the hash does not cover.
 FULL_PASS_INTERVAL = timedelta(minutes=15)
@@ -70,6 +71,13 @@ def hash_observed_state(service: Mapping[str, Any] | None) -> str:
     return blake2b(json.dumps(description, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
 
 
+def get_observed_state(observation: ServiceObservation | None) -> str:
+    """Return the observed state of an execution that waits for a change."""
+    if observation is None:
+        return NOT_OBSERVED
+    return hash_observed_state(observation.service.raw if observation.service else None)
+
+
 def build_wait_columns(service_wait: ServiceWait | None, *, unless_woken: datetime) -> dict[str, Any]:
     """Return the columns of a wait; an execution woken meanwhile does not wait."""
     if service_wait is None:
@@ -96,9 +104,17 @@ def build_wait_columns(service_wait: ServiceWait | None, *, unless_woken: dateti
 EARLY, EARLY_WAIT = timedelta(seconds=6), timedelta(seconds=2)
 USUAL, USUAL_WAIT = timedelta(minutes=10), timedelta(seconds=5)
 LATE_WAIT = timedelta(seconds=10)
-# While events arrive, checks only find what no event announced.
-COVERED_USUAL_WAIT = timedelta(seconds=30)
+# While events arrive, checks only find what no event announced. More often, only the event queue is looked
+# at, so that polling begins soon after it stops.
+COVERED_INTERVAL = timedelta(seconds=30)
+COVERED_USUAL_WAIT = timedelta(seconds=90)
 COVERED_LATE_WAIT = timedelta(minutes=5)
+# The first event of a deployment comes within seconds.
+FIRST_EVENT_WAIT = timedelta(seconds=12)
+# Checks that a decisive event made due are never skipped.
+WOKEN_FOR = timedelta(minutes=1)
+# Observed state before the first check.
+NOT_OBSERVED = "not observed"
 
 
 @dataclass(frozen=True)
@@ -112,6 +128,16 @@ class EventTimes:
         """Return whether an event has come since the wait began, so that the next one will."""
         return self.event_at is not None and self.event_at >= since
 
+    def covers(self, check_at: datetime, since: datetime) -> bool:
+        """Return whether the events of a queue that is receiving replace the check at `check_at`."""
+        if self.woken_at is not None and check_at - self.woken_at < WOKEN_FOR:
+            return False
+        age = check_at - since
+        if not self.is_covered(since):
+            return age < FIRST_EVENT_WAIT
+        interval = COVERED_USUAL_WAIT if age < USUAL else COVERED_LATE_WAIT
+        return age < interval or age % interval >= COVERED_INTERVAL
+
     def is_recently_woken(self, now: datetime) -> bool:
         """Return whether an event may be newer than what reads show yet."""
         return self.woken_at is not None and now - self.woken_at < EARLY
@@ -123,7 +149,7 @@ NO_EVENTS = EventTimes()
 def get_check_interval(age: timedelta, *, is_covered: bool = False) -> timedelta:
     """Return the time between two checks after a wait of this length."""
     if is_covered:
-        return COVERED_USUAL_WAIT if age < USUAL else COVERED_LATE_WAIT
+        return COVERED_INTERVAL
     if age < EARLY:
         return EARLY_WAIT
     return USUAL_WAIT if age < USUAL else LATE_WAIT

@@ -16,8 +16,8 @@ from deployments.engine.service_waits import (
     FULL_PASS_INTERVAL,
     ServiceWait,
     get_batch_key,
+    get_observed_state,
     get_rate_limit_key,
-    hash_observed_state,
 )
 from deployments.engine.steps.inputs import EngineStepInputs, resolve_value, to_json
 from deployments.engine.steps.outputs import StepOutputs
@@ -369,9 +369,7 @@ class EngineStepContext(AwsClients):
         return ServiceWait(
             waits_for_service=waits_for_service,
             waiting_since=since,
-            observed_state=hash_observed_state(observation.service.raw if observation.service else None)
-            if observation and self._waits_for_change
-            else "",
+            observed_state=get_observed_state(observation) if self._waits_for_change else "",
             recheck_at=min(recheck_at, deadline) if deadline else recheck_at,
             rate_limit_key=self.rate_limit_key,
             batch_key=get_batch_key(self.reconcile_context.stage),

@@ -73,6 +73,7 @@ class WaitForSteadyState(Action):
 
     def start(self, context: StepContext) -> None:
         context.wait_for_service(context.get_output("serviceName"))
+        context.wait_for_change()
 
     def is_done(self, context: StepContext) -> bool:
         name = context.get_output("serviceName")

@@ -104,14 +104,58 @@ def test_an_event_about_something_else_wakes_nothing(
     assert (execution.event_at, execution.woken_at) == (None, None)
 
 
-@pytest.mark.parametrize(("minutes", "seconds"), [(1, 30), (11, 300)])
+def list_check_times(execution: Execution, now: datetime, end: datetime) -> list[datetime]:
+    """Return the times until `end` at which the dispatcher has the execution checked."""
+    checks = []
+    while now < end:
+        if claim_due_batches(replace(LIVE_RUNTIME, now=lambda now=now: now)):
+            checks.append(now)
+        execution.refresh_from_db()
+        assert execution.dispatch_backoff_until is not None
+        # Each look finds out whether the queue still counts.
+        assert execution.dispatch_backoff_until - now <= timedelta(seconds=33)
+        now = execution.dispatch_backoff_until
+    return checks
+
+
+@pytest.mark.parametrize(("minutes", "seconds"), [(0, 90), (11, 300)])
 def test_checks_are_rare_while_events_arrive(
     execution: Execution, now: datetime, minutes: int, seconds: int
 ) -> None:
-    Execution.objects.update(waiting_since=now - minutes * MINUTE)
+    now += minutes * MINUTE
+    EventQueue.objects.update(read_at=now + 60 * MINUTE)
+    since = now - minutes * MINUTE
+    Execution.objects.update(
+        waiting_since=since, recheck_at=now + 60 * MINUTE, dispatch_backoff_until=now + timedelta(seconds=4)
+    )
     assert not record_events([build_event(now)], now)
-    second = claim_next_check(execution, first := claim_next_check(execution, now))
-    assert second - first == timedelta(seconds=seconds)
+    checks = list_check_times(
+        execution, now + timedelta(seconds=4), now + timedelta(seconds=3 * seconds + 60)
+    )
+    assert len(checks) == 3
+    assert checks[1] - checks[0] == checks[2] - checks[1] == timedelta(seconds=seconds)
+
+
+def test_a_check_that_waits_for_more_than_a_change_is_not_skipped(
+    execution: Execution, now: datetime
+) -> None:
+    Execution.objects.update(observed_state="", waiting_since=now, dispatch_backoff_until=now)
+    record_events([build_event(now)], now)
+    assert list_check_times(execution, now, now + MINUTE / 6) == [now]
+
+
+def test_a_queue_that_is_no_longer_read_returns_the_wait_to_polling(
+    execution: Execution, now: datetime
+) -> None:
+    Execution.objects.update(waiting_since=now, dispatch_backoff_until=now)
+    record_events([build_event(now)], now)
+    assert list_check_times(execution, now, now + MINUTE / 2) == []
+    EventQueue.objects.update(read_at=now - MINUTE)
+    execution.refresh_from_db()
+    look = execution.dispatch_backoff_until
+    assert look is not None
+    assert look - now <= timedelta(seconds=60)
+    assert len(list_check_times(execution, look, look + timedelta(seconds=20))) >= 3
 
 
 @pytest.mark.parametrize(
