@@ -163,9 +163,11 @@ def _register_event_listeners() -> None:
     from delegates.event_queues.events import register_event_listener
     from deployments.tasks import wake_for_events
     from inventory.tasks import sync_for_events
+    from pipelines.triggers.push_events import wake_for_pushes
 
     register_event_listener(wake_for_events)
     register_event_listener(sync_for_events)
+    register_event_listener(wake_for_pushes)
 
 
 def _register_retention() -> None:

@@ -11,7 +11,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from delegates.event_queues.coverage import QueueCoverage
-from delegates.event_queues.events import ServiceEvent
+from delegates.event_queues.events import AwsEvent, ServiceEvent
 from deployments.engine import event_wakes
 from deployments.engine.dispatch import ExecutionBatch, claim_due_batches, reconcile_batch
 from deployments.engine.reconcile import record_crash, release_leases
@@ -64,9 +64,10 @@ def show_hidden_log_lines(**_: Any) -> None:
         logger.warning("Hidden log lines wait for the next attempt: %s", error)
 
 
-def wake_for_events(coverage: QueueCoverage, events: Sequence[ServiceEvent], now: datetime) -> None:
+def wake_for_events(coverage: QueueCoverage, events: Sequence[AwsEvent], now: datetime) -> None:
     """Record events of ECS at the executions that wait, and dispatch those that are due after the commit."""
-    if event_wakes.record_events(coverage, events, now):
+    service_events = [event for event in events if isinstance(event, ServiceEvent)]
+    if event_wakes.record_events(coverage, service_events, now):
         transaction.on_commit(_request_dispatch)
 
 

@@ -11,7 +11,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from delegates.event_queues.coverage import QueueCoverage
-from delegates.event_queues.events import ServiceEvent
+from delegates.event_queues.events import AwsEvent, ServiceEvent
 from inventory.drift.drift_scan import DriftScan
 from inventory.sync.announced_changes import record_events
 from inventory.sync.scans.cluster_scan import ClusterScan
@@ -51,9 +51,10 @@ def scan_cluster(*, kind: str, cluster: int, **_: Any) -> None:
         logger.warning("A %s was cut short, the next tick continues it: %s", kind, error)
 
 
-def sync_for_events(coverage: QueueCoverage, events: Sequence[ServiceEvent], now: datetime) -> None:
+def sync_for_events(coverage: QueueCoverage, events: Sequence[AwsEvent], now: datetime) -> None:
     """Record what events of ECS announce, and sync the clusters that are due for it after the commit."""
-    for pk in record_events(coverage, events, now):
+    service_events = [event for event in events if isinstance(event, ServiceEvent)]
+    for pk in record_events(coverage, service_events, now):
         transaction.on_commit(partial(queue_sync, pk))
 
 

@@ -28,13 +28,15 @@ _DECISIVE_TYPES: Final = (
     "ECS Service Action",
     "ECS Hook State Change",
 )
+_PUSH_TYPE: Final = "ECR Image Action"
+_REPOSITORY: Final = re.compile(r"[a-z0-9][a-z0-9._/-]{1,255}\Z", re.ASCII)
 _DEPLOYMENT_BEGUN: Final = "SERVICE_DEPLOYMENT_IN_PROGRESS"
 # Stops that the scheduler did not order: a deployment may have failed.
 _FAILED_STOPS: Final = ("TaskFailedToStart", "EssentialContainerExited")
 
 
 class UnusableEvent(Exception):
-    """Error raised for a message that is no event of ECS about a service of this account and region."""
+    """Error raised for a message that is no usable event of this account and region."""
 
 
 @dataclass(frozen=True)
@@ -54,32 +56,41 @@ class ServiceEvent:
     """Version of the task, which grows with each of its events."""
 
 
-ServiceEventListener = Callable[[QueueCoverage, Sequence[ServiceEvent], datetime], None]
+@dataclass(frozen=True)
+class PushEvent:
+    """A push to a repository of ECR. A look at the repository shows what was pushed."""
+
+    region: str
+    repository: str
+
+
+AwsEvent = ServiceEvent | PushEvent
+EventListener = Callable[[QueueCoverage, Sequence[AwsEvent], datetime], None]
 """Records the effect of events of one queue, in the transaction before the deletion of their messages."""
-_listeners: Final[list[ServiceEventListener]] = []
+_listeners: Final[list[EventListener]] = []
 
 
-def register_event_listener(listener: ServiceEventListener) -> None:
-    """Register a part that service events concern."""
+def register_event_listener(listener: EventListener) -> None:
+    """Register a part that events concern."""
     if listener not in _listeners:
         _listeners.append(listener)
 
 
-def notify_listeners(coverage: QueueCoverage, events: Sequence[ServiceEvent], now: datetime) -> None:
+def notify_listeners(coverage: QueueCoverage, events: Sequence[AwsEvent], now: datetime) -> None:
     """Pass events of a queue to all listeners."""
     for listener in _listeners:
         listener(coverage, events, now)
 
 
-def parse_service_event(body: str, *, account: str, region: str, now: datetime) -> ServiceEvent:
+def parse_event(body: str, *, account: str, region: str, now: datetime) -> AwsEvent:
     """Return the event in a message. Raises `UnusableEvent` with the reason.
 
     A message is a text of anyone who may write to the queue, so account and region have to be those of the
     connector.
     """
     document = _parse_document(body)
-    if document.get("source") != "aws.ecs":
-        raise UnusableEvent("The message is no event of Amazon ECS (source aws.ecs).")
+    if document.get("source") not in ("aws.ecs", "aws.ecr"):
+        raise UnusableEvent("The message is no event of Amazon ECS or ECR (source aws.ecs or aws.ecr).")
     if document.get("account") != account or not _ACCOUNT.match(account):
         raise UnusableEvent("The event is of another account than the connector.")
     if document.get("region") != region:
@@ -87,6 +98,8 @@ def parse_service_event(body: str, *, account: str, region: str, now: datetime) 
     detail = document.get("detail")
     if not isinstance(detail, Mapping):
         raise UnusableEvent("The event has no detail.")
+    if document["source"] == "aws.ecr":
+        return _parse_push(document, detail, region)
     kind = document.get("detail-type")
     cluster, service = _get_task_service(detail) if kind == _TASK_CHANGE else _get_service(document, detail)
     if not cluster or not service:
@@ -94,6 +107,16 @@ def parse_service_event(body: str, *, account: str, region: str, now: datetime) 
     at, is_decisive = _parse_time(document, now), _is_decisive(kind, detail)
     task, version = _get_task(detail, f":{region}:{account}:") if kind == _TASK_CHANGE else ("", 0)
     return ServiceEvent(account, region, cluster, service, at, is_decisive, task, version)
+
+
+def _parse_push(document: Mapping[str, Any], detail: Mapping[str, Any], region: str) -> PushEvent:
+    repository = detail.get("repository-name")
+    facts = (document.get("detail-type"), detail.get("action-type"), detail.get("result"))
+    if facts != (_PUSH_TYPE, "PUSH", "SUCCESS"):
+        raise UnusableEvent("The event of Amazon ECR is no successful push.")
+    if not isinstance(repository, str) or not _REPOSITORY.match(repository):
+        raise UnusableEvent("The event names no repository.")
+    return PushEvent(region, repository)
 
 
 def _is_decisive(kind: Any, detail: Mapping[str, Any]) -> bool:

@@ -17,10 +17,11 @@ from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
 from delegates.access.remedies import describe_with_remedy
 from delegates.event_queues.coverage import QueueCoverage
 from delegates.event_queues.events import (
+    AwsEvent,
     ServiceEvent,
     UnusableEvent,
     notify_listeners,
-    parse_service_event,
+    parse_event,
 )
 from web.clock import get_database_time
 from web.database_guards import require_current_database
@@ -105,7 +106,8 @@ class QueueReader:
         now = get_database_time()
         events = list(_read_events(queue, account, messages, now))
         columns: dict[str, Any] = {"read_at": now, "problem": "", "account": account}
-        if events:
+        # Only events of ECS show that those of services arrive.
+        if any(isinstance(event, ServiceEvent) for event in events):
             columns |= {"last_event_at": now, "silent_since": None}
         with transaction.atomic():
             if not self._filter_own().update(lease_expires_at=now + LEASE_DURATION, **columns):
@@ -127,11 +129,11 @@ class QueueReader:
 
 def _read_events(
     queue: EventQueue, account: str, messages: Sequence[QueueMessage], now: datetime
-) -> "list[ServiceEvent]":
-    events: list[ServiceEvent] = []
+) -> list[AwsEvent]:
+    events: list[AwsEvent] = []
     for message in messages:
         try:
-            events.append(parse_service_event(message.body, account=account, region=queue.region, now=now))
+            events.append(parse_event(message.body, account=account, region=queue.region, now=now))
         except UnusableEvent as error:
             # Its text is a stranger's, so only the reason is logged.
             logger.info("A message of the event queue %s was dropped: %s", queue.pk, error)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from delegates.event_queues.events import UnusableEvent, parse_service_event
+from delegates.event_queues.events import PushEvent, UnusableEvent, parse_event
 
 NOW = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
 ACCOUNT, REGION = "123456789012", "eu-central-1"
@@ -38,7 +38,7 @@ def build_task_message(**detail: Any) -> dict[str, Any]:
 
 
 def parse(message: Any) -> Any:
-    return parse_service_event(json.dumps(message), account=ACCOUNT, region=REGION, now=NOW)
+    return parse_event(json.dumps(message), account=ACCOUNT, region=REGION, now=NOW)
 
 
 def test_an_event_names_its_service_and_time() -> None:
@@ -82,6 +82,29 @@ def test_the_begin_of_a_deployment_decides_nothing_unless_it_is_a_rollback() -> 
     assert parse(build_message(detail=detail | {"reason": reason})).is_decisive
 
 
+def build_push_message(**detail: Any) -> dict[str, Any]:
+    """Return a push as ECR reports it.
+
+    https://docs.aws.amazon.com/AmazonECR/latest/userguide/ecr-eventbridge.html
+    """
+    push = {"result": "SUCCESS", "repository-name": "shop/web", "action-type": "PUSH", "image-tag": "v2"}
+    return build_message("ECR Image Action", source="aws.ecr", resources=[], detail=push | detail)
+
+
+def test_a_push_names_its_repository() -> None:
+    assert parse(build_push_message()) == PushEvent(REGION, "shop/web")
+
+
+@pytest.mark.parametrize(
+    "detail", [{"result": "FAILURE"}, {"action-type": "DELETE"}, {"repository-name": "a b"}]
+)
+def test_what_is_no_push_is_dropped(detail: dict[str, str]) -> None:
+    with pytest.raises(UnusableEvent):
+        parse(build_push_message(**detail))
+    with pytest.raises(UnusableEvent, match="another account"):
+        parse(build_push_message() | {"account": "999999999999"})
+
+
 @pytest.mark.parametrize("time", ["2036-01-01T00:00:00Z", "2036-01-01"])
 def test_no_event_is_in_the_future(time: str) -> None:
     assert parse(build_message(time=time)).at == NOW
@@ -117,4 +140,4 @@ def test_what_is_no_event_of_a_service_here_is_refused(message: Any) -> None:
 @pytest.mark.parametrize("body", ["", "not json", "[" * 100_000, "x" * 300_000, '{"a": NaN'])
 def test_a_text_that_is_no_document_is_refused(body: str) -> None:
     with pytest.raises(UnusableEvent):
-        parse_service_event(body, account=ACCOUNT, region=REGION, now=NOW)
+        parse_event(body, account=ACCOUNT, region=REGION, now=NOW)

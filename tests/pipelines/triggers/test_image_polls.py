@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from django.test import Client
 from django.urls import reverse
 
 from catalog.models import Artifact
-from connectors.models import Connector
+from connectors.models import Connector, EventQueue
 from connectors.operations import create_connector, create_secret
 from connectors.usages import find_usages
+from delegates.event_queues.coverage import QueueCoverage
+from delegates.event_queues.events import PushEvent, notify_listeners
 from deployments.models import Execution
 from pipelines import tasks
 from pipelines.models import Trigger, TriggerFiring, TriggerWatch
@@ -272,3 +275,28 @@ def test_ecr_tells_all_digests_in_one_call(
     digest = push("v2")
     assert look_now() == ["v2"]
     assert TriggerFiring.objects.get().values["digest"] == digest
+
+
+@pytest.mark.parametrize(
+    ("region", "repository", "is_due"),
+    [
+        ("us-east-1", "shop/web", True),
+        ("eu-west-1", "shop/web", False),
+        ("us-east-1", "shop/other", False),
+    ],
+)
+def test_a_push_to_ecr_has_the_repository_looked_at_now(
+    world: World, hub: Registry, region: str, repository: str, is_due: bool
+) -> None:
+    connector = world.connector
+    create_poll(world, connector=connector.identifier, region="us-east-1")
+    now = get_database_time()
+    later = now + timedelta(minutes=5)
+    TriggerWatch.objects.update(looked_at=now, due_at=later)
+    queue = EventQueue(pk=1, connector=connector, region=region)
+    events = [PushEvent(region, repository)] * 2
+    notify_listeners(QueueCoverage.of(queue), events, now)
+    assert TriggerWatch.objects.get().due_at == (now if is_due else later)
+    TriggerWatch.objects.update(looked_at=None, due_at=later)
+    notify_listeners(QueueCoverage.of(queue), events, now)
+    assert TriggerWatch.objects.get().due_at == later
