@@ -12,7 +12,7 @@ from kombu.exceptions import OperationalError
 
 from delegates.event_queues.coverage import QueueCoverage
 from delegates.event_queues.events import AwsEvent, ServiceEvent
-from deployments.engine import event_wakes
+from deployments.engine import alarm_wakes, event_wakes
 from deployments.engine.dispatch import ExecutionBatch, claim_due_batches, reconcile_batch
 from deployments.engine.reconcile import record_crash, release_leases
 from deployments.journal.hidden_lines import show_hidden_lines
@@ -65,9 +65,10 @@ def show_hidden_log_lines(**_: Any) -> None:
 
 
 def wake_for_events(coverage: QueueCoverage, events: Sequence[AwsEvent], now: datetime) -> None:
-    """Record events of ECS at the executions that wait, and dispatch those that are due after the commit."""
+    """Record events at the executions that they concern, and dispatch those that are due after the commit."""
     service_events = [event for event in events if isinstance(event, ServiceEvent)]
-    if event_wakes.record_events(coverage, service_events, now):
+    is_due = event_wakes.record_events(coverage, service_events, now)
+    if alarm_wakes.record_alarms(coverage, events, now) or is_due:
         transaction.on_commit(_request_dispatch)
 
 

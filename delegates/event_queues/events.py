@@ -28,6 +28,9 @@ _DECISIVE_TYPES: Final = (
     "ECS Service Action",
     "ECS Hook State Change",
 )
+_SOURCES: Final = ("aws.ecs", "aws.ecr", "aws.cloudwatch")
+_ALARM_TYPE: Final = "CloudWatch Alarm State Change"
+_ALARM_CHARACTERS: Final = 255
 _PUSH_TYPE: Final = "ECR Image Action"
 _REPOSITORY: Final = re.compile(r"[a-z0-9][a-z0-9._/-]{1,255}\Z", re.ASCII)
 _DEPLOYMENT_BEGUN: Final = "SERVICE_DEPLOYMENT_IN_PROGRESS"
@@ -64,7 +67,15 @@ class PushEvent:
     repository: str
 
 
-AwsEvent = ServiceEvent | PushEvent
+@dataclass(frozen=True)
+class AlarmEvent:
+    """An alarm of CloudWatch that went into ALARM; a read shows its state."""
+
+    region: str
+    alarm: str
+
+
+AwsEvent = ServiceEvent | PushEvent | AlarmEvent
 EventListener = Callable[[QueueCoverage, Sequence[AwsEvent], datetime], None]
 """Records the effect of events of one queue, in the transaction before the deletion of their messages."""
 _listeners: Final[list[EventListener]] = []
@@ -89,8 +100,8 @@ def parse_event(body: str, *, account: str, region: str, now: datetime) -> AwsEv
     connector.
     """
     document = _parse_document(body)
-    if document.get("source") not in ("aws.ecs", "aws.ecr"):
-        raise UnusableEvent("The message is no event of Amazon ECS or ECR (source aws.ecs or aws.ecr).")
+    if document.get("source") not in _SOURCES:
+        raise UnusableEvent(f"The message is no event of {', '.join(_SOURCES)}.")
     if document.get("account") != account or not _ACCOUNT.match(account):
         raise UnusableEvent("The event is of another account than the connector.")
     if document.get("region") != region:
@@ -100,6 +111,8 @@ def parse_event(body: str, *, account: str, region: str, now: datetime) -> AwsEv
         raise UnusableEvent("The event has no detail.")
     if document["source"] == "aws.ecr":
         return _parse_push(document, detail, region)
+    if document["source"] == "aws.cloudwatch":
+        return _parse_alarm(document, detail, region)
     kind = document.get("detail-type")
     cluster, service = _get_task_service(detail) if kind == _TASK_CHANGE else _get_service(document, detail)
     if not cluster or not service:
@@ -117,6 +130,16 @@ def _parse_push(document: Mapping[str, Any], detail: Mapping[str, Any], region: 
     if not isinstance(repository, str) or not _REPOSITORY.match(repository):
         raise UnusableEvent("The event names no repository.")
     return PushEvent(region, repository)
+
+
+def _parse_alarm(document: Mapping[str, Any], detail: Mapping[str, Any], region: str) -> AlarmEvent:
+    state, alarm = detail.get("state"), detail.get("alarmName")
+    value = state.get("value") if isinstance(state, Mapping) else None
+    if (document.get("detail-type"), value) != (_ALARM_TYPE, "ALARM"):
+        raise UnusableEvent("The event of CloudWatch is of no alarm in ALARM.")
+    if not isinstance(alarm, str) or not 0 < len(alarm) <= _ALARM_CHARACTERS:
+        raise UnusableEvent("The event names no alarm.")
+    return AlarmEvent(region, alarm)
 
 
 def _is_decisive(kind: Any, detail: Mapping[str, Any]) -> bool:

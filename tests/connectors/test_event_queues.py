@@ -57,5 +57,5 @@ def test_a_connector_through_a_delegate_has_none(connector: Connector, admin: Us
 
 def test_the_template_sends_each_kind_of_event_that_is_read() -> None:
     template = STACK_FILE.read_text()
-    for kind in (events._TASK_CHANGE, *events._DECISIVE_TYPES, events._PUSH_TYPE):
+    for kind in (events._TASK_CHANGE, *events._DECISIVE_TYPES, events._PUSH_TYPE, events._ALARM_TYPE):
         assert f"- {kind}\n" in template

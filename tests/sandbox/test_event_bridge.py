@@ -79,7 +79,11 @@ def test_the_template_of_an_event_queue_makes_a_queue_that_receives_events(aws: 
     assert json.loads(attributes["RedrivePolicy"])["deadLetterTargetArn"].endswith(":slipway-events-dead")
     (statement,) = json.loads(attributes["Policy"])["Statement"]
     rules = [arn.partition(":rule/")[2] for arn in statement["Condition"]["ArnEquals"]["aws:SourceArn"]]
-    assert [name.rpartition("-")[0] for name in rules] == ["events-EcsEvents", "events-EcrPushes"]
+    assert [name.rpartition("-")[0] for name in rules] == [
+        "events-EcsEvents",
+        "events-EcrPushes",
+        "events-Alarms",
+    ]
     aws.create()
     aws.sandbox.advance(120)
     assert {"ECS Task State Change", "ECS Deployment State Change"} <= {

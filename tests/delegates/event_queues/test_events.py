@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from delegates.event_queues.events import PushEvent, UnusableEvent, parse_event
+from delegates.event_queues.events import AlarmEvent, PushEvent, UnusableEvent, parse_event
 
 NOW = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
 ACCOUNT, REGION = "123456789012", "eu-central-1"
@@ -103,6 +103,25 @@ def test_what_is_no_push_is_dropped(detail: dict[str, str]) -> None:
         parse(build_push_message(**detail))
     with pytest.raises(UnusableEvent, match="another account"):
         parse(build_push_message() | {"account": "999999999999"})
+
+
+def build_alarm_message(state: Any = "ALARM", name: Any = "errors") -> dict[str, Any]:
+    """Return a change of an alarm as CloudWatch reports it.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-and-eventbridge.html
+    """
+    detail = {"alarmName": name, "state": {"value": state}, "previousState": {"value": "OK"}}
+    return build_message("CloudWatch Alarm State Change", source="aws.cloudwatch", detail=detail)
+
+
+def test_an_alarm_names_itself() -> None:
+    assert parse(build_alarm_message()) == AlarmEvent(REGION, "errors")
+
+
+@pytest.mark.parametrize(("state", "name"), [("OK", "errors"), (None, "errors"), ("ALARM", ""), ("ALARM", 1)])
+def test_what_is_no_alarm_is_dropped(state: Any, name: Any) -> None:
+    with pytest.raises(UnusableEvent):
+        parse(build_alarm_message(state, name))
 
 
 @pytest.mark.parametrize("time", ["2036-01-01T00:00:00Z", "2036-01-01"])

@@ -8,12 +8,13 @@ import pytest
 
 from connectors.models import Connector, EventQueue
 from delegates.event_queues.coverage import CoveredReads, QueueCoverage, record_silence
-from delegates.event_queues.events import ServiceEvent
+from delegates.event_queues.events import AlarmEvent, ServiceEvent
 from deployments.engine import event_wakes
+from deployments.engine.alarm_wakes import record_alarms
 from deployments.engine.dispatch import WaitingExecution, claim_due_batches
 from deployments.engine.event_wakes import build_covered_reads
 from deployments.journal.runtime import LIVE_RUNTIME
-from deployments.models import Execution
+from deployments.models import ActionRun, Execution, StageExecution, StepExecution
 from rbac.models import Scope, User
 from tests.api.sample_project import World, make_world
 from web.clock import get_database_time
@@ -141,7 +142,7 @@ def test_a_check_that_waits_for_more_than_a_change_is_not_skipped(
 ) -> None:
     Execution.objects.update(observed_state="", waiting_since=now, dispatch_backoff_until=now)
     record_events([build_event(now)], now)
-    assert list_check_times(execution, now, now + MINUTE / 6) == [now]
+    assert list_check_times(execution, now, now + MINUTE / 6)[0] == now
 
 
 def test_a_queue_that_is_no_longer_read_returns_the_wait_to_polling(
@@ -220,7 +221,8 @@ def test_a_queue_counts_for_other_connectors_of_its_account_in_its_scope(
         queue = move_queue(scope)
         assert record_events([build_event(now, is_decisive=True)], now), scope
         Execution.objects.update(woken_at=None)
-        assert claim_next_check(execution, now) - now > timedelta(seconds=10), scope
+        # By polling, five.
+        assert len(list_check_times(execution, now, now + timedelta(seconds=25))) == 1, scope
         queue.connector.delete()
         EventQueue.objects.create(
             connector=world.connector,
@@ -264,3 +266,32 @@ def create_sibling(project: Scope) -> Scope:
     return Scope.objects.create(
         kind=Scope.Kind.PROJECT, parent=project.parent, identifier=f"{project.identifier}2", name="Other"
     )
+
+
+@pytest.mark.parametrize(
+    ("alarm", "region", "is_due"),
+    [("errors", REGION, True), ("other", REGION, False), ("errors", "x", False)],
+)
+def test_an_alarm_makes_the_check_of_an_action_due_that_watches_it(
+    world: World, now: datetime, alarm: str, region: str, is_due: bool
+) -> None:
+    later = now + MINUTE
+    Execution.objects.filter(pk=world.execution.pk).update(
+        status="RUNNING", due_at=later, dispatch_backoff_until=later
+    )
+    stage = StageExecution.objects.filter(execution=world.execution).earliest("position")
+    StageExecution.objects.filter(pk=stage.pk).update(connector=world.connector, region=REGION)
+    step = StepExecution.objects.filter(stage=stage).earliest("pk")
+    ActionRun.objects.create(
+        step=step,
+        position=99,
+        unit="Verify",
+        name="WatchAlarms",
+        parameters={"alarms": ["errors"]},
+        state="STARTED",
+    )
+    queue = EventQueue(pk=1, connector=world.connector, region=region)
+    assert record_alarms(QueueCoverage.of(queue), [AlarmEvent(region, alarm)], now) is is_due
+    execution = Execution.objects.get(pk=world.execution.pk)
+    due = (now, None) if is_due else (later, later)
+    assert (execution.due_at, execution.dispatch_backoff_until) == due
