@@ -1,10 +1,11 @@
 """Retention periods of rows of deployments."""
 
+import contextlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from deployments.execution.queries import SUCCEEDED
@@ -98,7 +99,9 @@ class DetailRetention(RetentionRule):
     def prune(self, now: datetime) -> int:
         if not is_partitioned():
             return super().prune(now)
-        maintain_partitions(now.date())
+        # Months exist ahead, so a lock that is not free now can wait for the next prune.
+        with contextlib.suppress(OperationalError):
+            maintain_partitions(now.date())
         expired = super().filter_expired(now)
         dropped = drop_expired_months(expired, now - self.period) if self.period else 0
         return dropped + super().prune(now)

@@ -75,7 +75,7 @@ class Soak:
             self.drain()
             history = self.reader.read(self.deployments.list_services())
             self.check(history, FINAL_LIMITS)
-        except AssertionError as exc:
+        except (AssertionError, OSError) as exc:
             # The part that does not answer is the finding, and the rest of the report is still of use.
             self.deployments.errors.append(f"the history could not be read: {exc}")
             history = History([], [], [])
@@ -109,6 +109,8 @@ class Soak:
 
 def main() -> int:
     """Run the soak, print its report, and return 1 if a promise is broken."""
+    # Ctrl-C reaches the sandbox too, which inherits this and is needed for the report.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with tempfile.TemporaryDirectory(prefix="slipway-soak-", ignore_cleanup_errors=True) as name:
         print(f"Soak of {MINUTES:g} minutes with a fault each {INTERVAL:g} s at most", flush=True)
         with start_site(Path(name)) as site:

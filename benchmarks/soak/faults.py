@@ -127,7 +127,10 @@ def _hang(site: Site) -> None:
 
 
 def _refuse(site: Site) -> None:
-    site.installation.sandbox.fault("refuse", seconds=random.uniform(1, 10))
+    seconds = random.uniform(1, 10)
+    site.installation.sandbox.fault("refuse", seconds=seconds)
+    # Its control API does not answer either, which the next fault may need.
+    time.sleep(seconds + 1)
 
 
 def _read_stale(site: Site) -> None:

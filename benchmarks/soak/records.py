@@ -1,5 +1,6 @@
 """Reader of a soak's history: rows of the database, and writes from the sandbox's own journal."""
 
+import contextlib
 import json
 import re
 from collections import defaultdict
@@ -22,6 +23,9 @@ from benchmarks.soak.site import Site
 from deployments.journal.callers import hash_call
 from deployments.log.lines import decode_block, decompress
 from sandbox.journal import is_read
+from tests.fixtures.processes import wait_until
+
+SANDBOX_PATIENCE: Final = 60.0
 
 _MEMBER: Final = re.compile(r"^(?P<name>[^.]+)\.member\.(?P<number>\d+)(?:\.(?P<rest>.+))?$")
 EXECUTIONS: Final = """
@@ -38,10 +42,7 @@ CHUNKS: Final = "SELECT execution_id::text, first, last, packed FROM deployments
 
 
 class HistoryReader:
-    """Reader that keeps the sandbox's writes, since its journal drops the oldest entries.
-
-    Its own requests to the sandbox use the control API, which no fault stops.
-    """
+    """Reader that keeps the sandbox's writes, since its journal drops the oldest entries."""
 
     def __init__(self, site: Site, *, numbered_lines: int, scripts: frozenset[str]) -> None:
         self._site, self._numbered_lines, self._scripts = site, numbered_lines, scripts
@@ -50,9 +51,21 @@ class HistoryReader:
 
     def collect_writes(self) -> None:
         """Read the new entries of the sandbox's journal."""
-        while entries := self._site.installation.sandbox.journal(self._last):
+        while entries := self._read_entries():
             self._writes += [_parse_write(entry) for entry in entries if _is_taken(entry)]
             self._last = entries[-1]["number"]
+
+    def _read_entries(self) -> list[dict[str, Any]]:
+        """Return the next page of the journal; the sandbox refuses connections while a fault says so."""
+        answers: list[list[dict[str, Any]]] = []
+
+        def read() -> bool:
+            with contextlib.suppress(OSError):
+                answers.append(self._site.installation.sandbox.journal(self._last))
+            return bool(answers)
+
+        wait_until(read, "an answer of the sandbox", SANDBOX_PATIENCE)
+        return answers[0]
 
     def read(self, services: Mapping[str, str] | None = None) -> History:
         """Return the history so far; `services` are pipelines and the ECS services whose state is read."""
