@@ -261,7 +261,7 @@ ALLOWLIST_DURATION = timedelta(hours=6)
 BLOCKLIST_DURATION = timedelta(minutes=5)
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def allow_delegate(delegate: Delegate, criterion: str, connector: Connector | None = None) -> None:
     """Prefer a delegate that reached a criterion's URL for six hours (R036).
 
@@ -269,15 +269,23 @@ def allow_delegate(delegate: Delegate, criterion: str, connector: Connector | No
     the address sent it.
     """
     now = get_database_time()
+    # One statement each: every completed task writes both, many of them the row of one connector.
     if connector:
-        LastServed.objects.update_or_create(connector=connector, defaults={"delegate": delegate, "at": now})
+        LastServed.objects.bulk_create(
+            [LastServed(connector=connector, delegate=delegate, at=now)],
+            update_conflicts=True,
+            unique_fields=["connector"],
+            update_fields=["delegate", "at"],
+        )
     if not criterion:
         return
     BlocklistEntry.objects.filter(delegate=delegate, criterion=criterion).delete()
-    AllowlistEntry.objects.update_or_create(
-        delegate=delegate,
-        criterion=criterion,
-        defaults={"validated_at": now, "expires_at": now + ALLOWLIST_DURATION},
+    expires_at = now + ALLOWLIST_DURATION
+    AllowlistEntry.objects.bulk_create(
+        [AllowlistEntry(delegate=delegate, criterion=criterion, validated_at=now, expires_at=expires_at)],
+        update_conflicts=True,
+        unique_fields=["delegate", "criterion"],
+        update_fields=["validated_at", "expires_at"],
     )
 
 

@@ -156,11 +156,13 @@ def is_bound_to_project(instance: DelegateInstance) -> bool:
 def filter_by_bound_project(
     instance: DelegateInstance, tasks: QuerySet[DelegateTask]
 ) -> QuerySet[DelegateTask]:
-    """Return the tasks that an instance may take under its project isolation."""
-    current = DelegateInstance.objects.filter(pk=instance.pk).values_list("script_scope", flat=True).first()
-    if not current or not is_bound_to_project(instance):
+    """Return the tasks that an instance may take under its project isolation.
+
+    `bind_to_project` decides: the instance was read with its session, and may have been bound since.
+    """
+    if not instance.script_scope or not is_bound_to_project(instance):
         return tasks
-    return tasks.filter(~Q(kind__in=DelegateTask.ISOLATED) | Q(scope__path=current))
+    return tasks.filter(~Q(kind__in=DelegateTask.ISOLATED) | Q(scope__path=instance.script_scope))
 
 
 def bind_to_project(instance: DelegateInstance, task_id: UUID) -> bool:
