@@ -112,8 +112,9 @@ def start_sandbox(
     command += ["--paused"] if paused else []
     command += ["--state", str(state)] if state else []
     command += ["--delegate-command", shlex.join(delegate_command)] if delegate_command else []
+    # In a group of its own: Ctrl-C goes to the caller, which may still need the sandbox.
     process = subprocess.Popen(  # noqa: S603
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
     )
     if process.stdout is None:
         raise SandboxDidNotStart("no output to read the address from")

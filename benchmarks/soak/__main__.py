@@ -29,6 +29,8 @@ from benchmarks.soak.workload import BAD_TAG, NUMBERED_LINES, SCRIPT, Deployment
 MINUTES: Final = float(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("SOAK_MINUTES", "240"))
 INTERVAL: Final = float(os.environ.get("SOAK_FAULT_SECONDS", "20"))
 CHECK_SECONDS, SAMPLE_SECONDS = 240.0, 10.0
+# Ctrl-C arrives from the terminal and from programs in between.
+SAME_SIGNAL_SECONDS: Final = 3.0
 # After the last fault, nothing may take longer than this.
 DRAIN_SECONDS: Final = 600.0
 WARM_UP_SHARE, LONGEST_WARM_UP = 0.25, 1800.0
@@ -48,13 +50,13 @@ class Soak:
         self.reader = HistoryReader(site, numbered_lines=NUMBERED_LINES, scripts=frozenset({SCRIPT}))
         self.memory = MemoryRecorder()
         self.breaches: dict[str, Breach] = {}
-        self.is_stopped = False
+        self.stopped_at = 0.0
 
     def stop(self, _signal: int = 0, _frame: FrameType | None = None) -> None:
-        """Go on with the drain and the report; a second signal ends the program."""
-        self.is_stopped = True
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
+        """Go on with the drain and the report; another signal seconds later ends the program."""
+        if self.stopped_at and time.monotonic() - self.stopped_at > SAME_SIGNAL_SECONDS:
+            sys.exit("The soak was ended without a report.")
+        self.stopped_at = self.stopped_at or time.monotonic()
 
     def run(self) -> History:
         """Deploy and inject faults for the given time, then let everything end, and return the history."""
@@ -62,7 +64,7 @@ class Soak:
         self.faults.start()
         end = time.monotonic() + MINUTES * 60
         check_due = time.monotonic() + CHECK_SECONDS
-        while time.monotonic() < end and not self.is_stopped:
+        while time.monotonic() < end and not self.stopped_at:
             self.sample_memory()
             self.reader.collect_writes()
             if time.monotonic() >= check_due:
@@ -109,8 +111,6 @@ class Soak:
 
 def main() -> int:
     """Run the soak, print its report, and return 1 if a promise is broken."""
-    # Ctrl-C reaches the sandbox too, which inherits this and is needed for the report.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with tempfile.TemporaryDirectory(prefix="slipway-soak-", ignore_cleanup_errors=True) as name:
         print(f"Soak of {MINUTES:g} minutes with a fault each {INTERVAL:g} s at most", flush=True)
         with start_site(Path(name)) as site:
