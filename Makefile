@@ -97,6 +97,10 @@ bench-in-flight: $(VENV)/dev.stamp ## Measure many rollouts at once; IN_FLIGHT=5
 bench-logs: $(VENV)/dev.stamp ## Measure the log, from a container's output to a hundred sockets
 	@$(BIN)/python -m benchmarks logs
 
+.PHONY: capacity
+capacity: $(VENV)/dev.stamp ## Compute what an installation needs; DELEGATES=5000 DEPLOYMENTS=100 for a size of yours
+	@$(BIN)/python -m benchmarks.capacity
+
 .PHONY: bench-batches
 bench-batches: $(VENV)/dev.stamp ## Measure 200 deployments that start at once; STARTS=40 for fewer
 	@$(BIN)/python -m benchmarks batches
