@@ -32,6 +32,7 @@ class Crowd:
         self.heard: dict[str, float] = {}
         self.taken: dict[str, float] = {}
         self.acknowledged = 0
+        self.polls = 0
         self._beating: asyncio.Task[None] | None = None
         self._jobs: list[asyncio.Task[None]] = []
 
@@ -93,6 +94,7 @@ class Crowd:
         while True:
             try:
                 await self._acquire(session, 50)
+                self.polls += 1
             except (OSError, json.JSONDecodeError):
                 # The server restarts.
                 await asyncio.sleep(random.uniform(0.5, 2))
@@ -161,8 +163,8 @@ async def main() -> None:
     async def beat(order: dict[str, Any]) -> Any:
         return await crowd.beat(order["seconds"], order["per_second"])
 
-    async def figures(_order: dict[str, Any]) -> Any:
-        return {"heard": crowd.heard, "taken": crowd.taken}
+    async def figures(order: dict[str, Any]) -> Any:
+        return {"heard": crowd.heard, "taken": crowd.taken} if order["do"] == "figures" else crowd.polls
 
     async def keep_beating(order: dict[str, Any]) -> Any:
         crowd.keep_beating(order["per_second"])
@@ -177,6 +179,7 @@ async def main() -> None:
         "keep beating": keep_beating,
         "reconnect": reconnected,
         "figures": figures,
+        "count polls": figures,
     }
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         order = json.loads(line)

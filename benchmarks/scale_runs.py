@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,7 +26,7 @@ from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
-from benchmarks.agents import Member, create_members, start_crowd
+from benchmarks.agents import Member, create_members, offer_task, start_crowd
 from benchmarks.crew import Crew, start_crew
 from benchmarks.logs import Helper
 from benchmarks.servers import (
@@ -53,6 +54,8 @@ SECONDS = float(os.environ.get("SCALE_SECONDS", "10"))
 EXECUTIONS = int(os.environ.get("SCALE_EXECUTIONS", "40"))
 SOCKETS = int(os.environ.get("SCALE_SOCKETS", "400"))
 BEATS_PER_SECOND, BEAT_SECONDS = SOCKETS / 2, 10.0
+TASKS = int(os.environ.get("SCALE_TASKS", "400"))
+POLLING, POLLED_SECONDS = SOCKETS // 2, 100.0
 CLIENTS, LINES = 8, 200
 STEPS = 8
 LONGEST = 600.0
@@ -125,6 +128,7 @@ class Site:
     crew: Crew
     fleet: Fleet
     members: Sequence[Member]
+    polling: Sequence[Member]
     tasks: Sequence[DelegateTask]
     cookie: str
     paths: Sequence[str]
@@ -145,6 +149,8 @@ def main() -> None:
     for name, (part, unit, _) in LOADS.items():
         for line in _format_table(name, part, unit, {key: loads[name] for key, loads in results.items()}):
             print(line)
+    for line in _format_costs(results[1, 1]):
+        print(line)
     print(f"  load of the machine {', '.join(f'{value:.1f}' for value in os.getloadavg())}")
 
 
@@ -158,10 +164,12 @@ def _create_site(crew: Crew) -> Site:
             f"{head}steps:{steps}\n            rollbackSteps:{rest.partition('rollbackSteps:')[2]}"
         )
         pipeline.save(update_fields=["yaml"])
-    members = create_members(SOCKETS)
+    members = create_members(SOCKETS + POLLING)
     tasks = [_create_started_task(member) for member in members[:CLIENTS]]
     paths = ["/deployments/", "/services/", "/delegates/", "/api/v1/executions"]
-    return Site(crew, fleet, members, tasks, f"slipway={create_admin_session()}", paths)
+    return Site(
+        crew, fleet, members[:SOCKETS], members[SOCKETS:], tasks, f"slipway={create_admin_session()}", paths
+    )
 
 
 def _create_started_task(member: Member) -> DelegateTask:
@@ -216,11 +224,19 @@ def _find_broker_pid(crew: Crew) -> int:
 
 def _measure_loads(site: Site, servers: Sequence[Server], groups: Groups) -> Iterator[tuple[str, Load]]:
     _warm_up(site, servers, groups)
-    for name, (_, _, run) in LOADS.items():
-        before = groups.read_cpu()
-        units, seconds, remark = run(site, servers)
-        cpu = {part: value - before[part] for part, value in groups.read_cpu().items()}
-        yield name, Load(units, seconds, cpu, remark)
+    with contextlib.ExitStack() as stack:
+        crowds = [stack.enter_context(start_crowd()) for _ in servers]
+        for name, (_, _, run) in LOADS.items():
+            yield name, _measure(groups, lambda run=run: run(site, servers, crowds))  # type: ignore[misc]
+        if len(servers) == len(groups.workers) == 1:
+            yield POLLS, _measure(groups, lambda: _poll(site, crowds))
+
+
+def _measure(groups: Groups, run: Callable[[], tuple[float, float, str]]) -> Load:
+    before = groups.read_cpu()
+    units, seconds, remark = run()
+    cpu = {part: value - before[part] for part, value in groups.read_cpu().items()}
+    return Load(units, seconds, cpu, remark)
 
 
 def _warm_up(site: Site, servers: Sequence[Server], groups: Groups) -> None:
@@ -230,7 +246,9 @@ def _warm_up(site: Site, servers: Sequence[Server], groups: Groups) -> None:
     _wait_for_end(Fleet(site.fleet.deployer, pipelines).start(["1.27"] * len(pipelines)))
 
 
-def _run_executions(site: Site, _servers: Sequence[Server]) -> tuple[float, float, str]:
+def _run_executions(
+    site: Site, _servers: Sequence[Server], _crowds: Sequence[Helper]
+) -> tuple[float, float, str]:
     began = time.perf_counter()
     ends = _wait_for_end(site.fleet.start(["1.27"] * EXECUTIONS))
     seconds = time.perf_counter() - began
@@ -249,7 +267,9 @@ def _wait_for_end(executions: Sequence[Execution]) -> list[tuple[datetime, datet
     return [(created_at, ended_at) for created_at, ended_at in ended if ended_at]
 
 
-def _upload_lines(site: Site, servers: Sequence[Server]) -> tuple[float, float, str]:
+def _upload_lines(
+    site: Site, servers: Sequence[Server], _crowds: Sequence[Helper]
+) -> tuple[float, float, str]:
     tasks = [
         {
             "id": str(task.pk),
@@ -262,7 +282,9 @@ def _upload_lines(site: Site, servers: Sequence[Server]) -> tuple[float, float, 
     return answer["requests"] * LINES, answer["seconds"], _format_delays(answer)
 
 
-def _load_pages(site: Site, servers: Sequence[Server]) -> tuple[float, float, str]:
+def _load_pages(
+    site: Site, servers: Sequence[Server], _crowds: Sequence[Helper] = ()
+) -> tuple[float, float, str]:
     answer = _order_clients(servers, do="pages", cookie=site.cookie, paths=site.paths)
     return answer["requests"], answer["seconds"], _format_delays(answer)
 
@@ -281,16 +303,63 @@ def _format_delays(answer: Mapping[str, float]) -> str:
     return f"p50 {answer['p50']:.0f}, p95 {answer['p95']:.0f} ms with {CLIENTS} clients"
 
 
-def _send_heartbeats(site: Site, servers: Sequence[Server]) -> tuple[float, float, str]:
+def _open_sockets(
+    site: Site, servers: Sequence[Server], crowds: Sequence[Helper]
+) -> tuple[float, float, str]:
+    began = time.perf_counter()
+    orders = [
+        {"do": "open", "url": server.url, "path": SOCKET_PATH, "sessions": _list_sessions(site.members, part)}
+        for server, part in zip(servers, _split(len(crowds)), strict=True)
+    ]
+    _order_crowds(crowds, orders)
+    return SOCKETS, time.perf_counter() - began, "50 at a time for each server"
+
+
+def _split(count: int) -> list[slice]:
+    return [slice(number, None, count) for number in range(count)]
+
+
+def _list_sessions(members: Sequence[Member], part: slice) -> list[str]:
+    return [member.session for member in members[part]]
+
+
+def _order_crowds(crowds: Sequence[Helper], orders: Sequence[Mapping[str, object]]) -> list[float]:
+    """Give each crowd its order, side by side, and return the answers."""
+    with ThreadPoolExecutor(len(crowds)) as pool:
+        answers = [
+            pool.submit(crowd.send_order, **order) for crowd, order in zip(crowds, orders, strict=True)
+        ]
+        return [answer.result()["answer"] for answer in answers]
+
+
+def _send_heartbeats(
+    _site: Site, _servers: Sequence[Server], crowds: Sequence[Helper]
+) -> tuple[float, float, str]:
     """Send heartbeats over idle sockets, at a rate that does not load a server fully."""
-    with start_crowd() as crowd:
-        for number, server in enumerate(servers):
-            sessions = [member.session for member in site.members[number :: len(servers)]]
-            crowd.send_order(do="open", url=server.url, path=SOCKET_PATH, sessions=sessions)
-        began = time.perf_counter()
-        rate = crowd.send_order(do="beat", seconds=BEAT_SECONDS, per_second=BEATS_PER_SECOND)["answer"]
-        seconds = time.perf_counter() - began
+    began = time.perf_counter()
+    order = {"do": "beat", "seconds": BEAT_SECONDS, "per_second": BEATS_PER_SECOND / len(crowds)}
+    rate = sum(_order_crowds(crowds, [order] * len(crowds)))
+    seconds = time.perf_counter() - began
     return rate * BEAT_SECONDS, seconds, f"{SOCKETS} sockets, {BEATS_PER_SECOND:.0f} sent a second"
+
+
+def _run_tasks(site: Site, _servers: Sequence[Server], _crowds: Sequence[Helper]) -> tuple[float, float, str]:
+    """Offer tasks to agents on sockets, as fast as this process can, until all are done."""
+    began = time.perf_counter()
+    tasks = [offer_task(site.members[number % SOCKETS].instance) for number in range(TASKS)]
+    offered = time.perf_counter() - began
+    still = DelegateTask.objects.filter(pk__in=[task.pk for task in tasks]).exclude(status="SUCCEEDED")
+    wait_until(lambda: not still.exists(), "the end of the tasks", LONGEST)
+    return TASKS, time.perf_counter() - began, f"offered within {offered:.1f} s"
+
+
+def _poll(site: Site, crowds: Sequence[Helper]) -> tuple[float, float, str]:
+    """Let agents poll for some of their waiting times."""
+    began = time.perf_counter()
+    _order_crowds(crowds, [{"do": "poll", "sessions": _list_sessions(site.polling, slice(None))}])
+    time.sleep(POLLED_SECONDS)
+    polls = sum(_order_crowds(crowds, [{"do": "count polls"}]))
+    return polls, time.perf_counter() - began, f"{POLLING} agents"
 
 
 def _format_table(name: str, part: str, unit: str, loads: Mapping[tuple[int, int], Load]) -> Iterator[str]:
@@ -306,12 +375,26 @@ def _format_table(name: str, part: str, unit: str, loads: Mapping[tuple[int, int
         )
 
 
+def _format_costs(loads: Mapping[str, Load]) -> Iterator[str]:
+    """Yield the processor time of each part for one unit of each load, with one process of each kind."""
+    parts = list(next(iter(loads.values())).cpu)
+    yield "\nmilliseconds of a core for one unit, 1 x 1"
+    yield f"  {'':<26}" + "".join(f"{part:>12}" for part in parts)
+    for name, load in loads.items():
+        cells = "".join(f"{load.cpu[part] / load.units * 1000:12.3f}" for part in parts)
+        yield f"  {name:<26}{cells}   of {load.units:,.0f}, {load.remark}"
+
+
+POLLS: Final = "long polls of delegates"
+Run = Callable[[Site, Sequence[Server], Sequence[Helper]], tuple[float, float, str]]
 # Of each load: the part whose processes it is for, its unit, and the function that runs it.
-LOADS: Final[Mapping[str, tuple[str, str, Callable[[Site, Sequence[Server]], tuple[float, float, str]]]]] = {
+LOADS: Final[Mapping[str, tuple[str, str, Run]]] = {
     f"executions of {STEPS} steps": ("worker", "executions", _run_executions),
     "log lines of delegates": ("web", "lines", _upload_lines),
     "pages": ("web", "pages", _load_pages),
+    "sockets that open": ("web", "sockets", _open_sockets),
     "heartbeats on sockets": ("web", "heartbeats", _send_heartbeats),
+    "tasks of delegates": ("web", "tasks", _run_tasks),
 }
 
 
