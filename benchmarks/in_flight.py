@@ -19,7 +19,7 @@ from benchmarks.callers import count_by_caller
 from benchmarks.crew import Crew, start_crew
 from benchmarks.goals import Figure
 from delegates.access.aws_access import DelegateAwsAccess, open_aws_access
-from deployments.engine.service_waits import EARLY, EARLY_WAIT
+from deployments.engine.service_waits import EARLY, EARLY_WAIT, NOT_OBSERVED
 from deployments.models import Execution
 from ops.demo.seed import ACCESS_KEY_ID
 from tests.fixtures.execution_copies import park_copies
@@ -176,7 +176,7 @@ def _measure_concurrent(crew: Crew, pid: int) -> Iterator[str]:
     fleet = make_fleet(IN_FLIGHT, "flight")
     began = time.monotonic()
     executions = fleet.start(["crash" if n % ONE_IN == 0 else "1.27" for n in range(IN_FLIGHT)])
-    asleep = Execution.objects.exclude(observed_state="")
+    asleep = Execution.objects.exclude(observed_state__in=("", NOT_OBSERVED))
     wait_until(lambda: asleep.count() == IN_FLIGHT, "everybody's wait", LONGEST)
     took = time.monotonic() - began
     _wait_for_usual_schedule()
@@ -213,7 +213,7 @@ def _measure_waiting(crew: Crew, pid: int) -> Iterator[str | Figure]:
     """Measure waiting executions of one account and region: its quota sets their poll interval."""
     crew.speed(0)
     (execution,) = make_fleet(1, "parked").start(["1.27"])
-    asleep = Execution.objects.filter(pk=execution.pk).exclude(observed_state="")
+    asleep = Execution.objects.filter(pk=execution.pk).exclude(observed_state__in=("", NOT_OBSERVED))
     wait_until(lambda: asleep.exists(), "the first one's wait", LONGEST)
     execution.refresh_from_db()
     stage = execution.stages.get()
