@@ -392,6 +392,7 @@ SPECTACULAR_SETTINGS = {
         "Connectivity": "delegates.connectivity.Connectivity",
         "DelegateTaskStatus": "delegates.models.DelegateTask.Status",
         "DelegateTaskKind": "delegates.models.DelegateTask.Kind",
+        "RuleVerdict": "delegates.api.tasks.VERDICTS",
         "DelegateTokenSource": "delegates.api.setups.SECRET_KINDS",
         "DelegateNetworkMode": "delegates.api.setups.NETWORK_MODES",
         "ProxyScheme": "delegates.api.setups.PROXY_SCHEMES",

@@ -1,7 +1,7 @@
 """Routes of delegate tasks: list, detail, decisions, log, abort, connectivity check."""
 
 import uuid
-from typing import Any
+from typing import Any, Final
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
@@ -104,13 +104,16 @@ class DelegateTaskDocument(DelegateTaskSummary):
         return queries.get_queue_positions([task], get_database_time()).get(task.pk)
 
 
+VERDICTS: Final = ("PASS", "FAIL")
+
+
 class VerdictDocument(serializers.Serializer[Any]):
     """Result of one rule for one delegate, with the remedy that would make the delegate eligible."""
 
     delegate = serializers.IntegerField()
     name = serializers.CharField()
     rule = serializers.CharField()
-    verdict = serializers.ChoiceField(choices=("PASS", "FAIL"))
+    verdict = serializers.ChoiceField(choices=VERDICTS)
     detail = serializers.CharField()
     remedy = serializers.CharField()
     seconds_left = serializers.IntegerField(allow_null=True)
@@ -152,7 +155,7 @@ class RuleResult(serializers.Serializer[Any]):
     """Result of one rule, with the remedy that would make the delegate eligible."""
 
     rule = serializers.CharField()
-    verdict = serializers.ChoiceField(choices=("PASS", "FAIL"))
+    verdict = serializers.ChoiceField(choices=VERDICTS)
     detail = serializers.CharField()
     remedy = serializers.CharField()
     seconds_left = serializers.IntegerField(allow_null=True)
