@@ -95,6 +95,9 @@ GOALS: Final[Mapping[str, Goal]] = {
     ),
     "P9 alone": Goal("calls of a rolling deployment of 63 s alone", 24, "calls"),
     "P9 many": Goal("calls of each of many begun 1.1 s apart", 8, "calls"),
+    "P9 events": Goal(
+        "calls of a rollout with events ≤ 8", proof="tests/deployments/engine/test_event_rollouts.py"
+    ),
     "P10 p50": Goal(
         "reported after ECS completed, p50",
         2.5,
@@ -102,10 +105,15 @@ GOALS: Final[Mapping[str, Goal]] = {
         cause="polling every five seconds is 2.5 s late on average, and the pass comes on top",
     ),
     "P10 p95": Goal("the same, p95", 5.5, "s"),
+    "P10 events": Goal("the same with events, p95", 2, "s"),
     "P11 click": Goal("click to UpdateService while many start, p95", 1.5, "s"),
     "P11 batch": Goal("first click to last UpdateService, 200 in one account", 220, "s"),
     "P12 sync": Goal(
         "calls of a sync of 3 clusters, 200 services, 1,000 tasks", proof="tests/inventory/sync"
+    ),
+    "P12 events": Goal(
+        "sync of 500 services with events ≤ 0.2 calls/s",
+        proof="tests/inventory/sync/test_announced_changes.py",
     ),
     "P13 memory": Goal("largest process with 2,000 waiting executions", 150, "MiB"),
     "P13 cores": Goal("processor for these", 0.2, "core"),
@@ -124,6 +132,7 @@ GOALS: Final[Mapping[str, Goal]] = {
     "R7 API": Goal("generated requests: no 5xx, no mismatch", proof="tests/invalid_input, tests/fuzz"),
     "R8 tenants": Goal("each route for each tenant", proof="tests/matrix, tests/api"),
     "R10 secrets": Goal("no secret in what is stored or shown", proof="tests/secret_watch"),
+    "R12 soak": Goal("four hours of faults, memory ≤ 1 %/h", proof="make soak"),
     "U1 axe": Goal("axe finds nothing on any page", proof="tests/browser/test_accessibility.py"),
     "U2 clicks": Goal("first delegate in 6 clicks", proof="tests/browser/test_new_delegate.py"),
 }
