@@ -78,7 +78,7 @@ def _is_throttled(play: Play, calm: Execution) -> None:
     """A throttled API changes neither the end nor what is written."""
     for service in ("ecs", "elbv2", "application-autoscaling"):
         play.drive.sandbox.fault("throttle", service=service, count=4)
-    # Whichever write was denied last, this tag does not run yet: a running one would be deployed again as it is.
+    # A tag that runs already, as after a denied write that decides nothing, is deployed as it is.
     throttled = play.run("1.30")
     assert play.get_result(throttled) == ("SUCCESS", "COMPLETED")
     assert Counter(play.effects(throttled)) == Counter(play.effects(calm))
