@@ -26,23 +26,25 @@ class Costs:
     poll_bytes: int = 27_500
     process_bytes: int = 150 * 1024**2
     web_heartbeat: float = 1 / 7_300
-    web_connect: float = 0.0088
-    web_poll: float = 0.015
-    web_page: float = 0.035
-    web_line: float = 1 / 20_000
-    web_task: float = 0.030
+    web_connect: float = 0.0087
+    web_poll: float = 0.0176
+    web_page: float = 0.041
+    web_line: float = 0.000_058
+    web_task: float = 0.032
     web_start: float = 0.064
-    worker_deployment: float = 0.35
+    worker_deployment: float = 0.267
     worker_wait_second: float = 0.000_038
     worker_route: float = 0.020
-    database_heartbeat: float = 0.000_02
-    database_page: float = 0.004
-    database_line: float = 0.000_01
-    database_task: float = 0.010
-    database_deployment: float = 0.15
+    database_heartbeat: float = 0.000_3
+    database_connect: float = 0.0036
+    database_poll: float = 0.0147
+    database_page: float = 0.0073
+    database_line: float = 0.000_022
+    database_task: float = 0.0137
+    database_deployment: float = 0.146
     line_bytes: int = 33
     deployment_bytes: int = 32 * 1024
-    calls_with_events: int = 12
+    calls_with_events: int = 9
     calls_with_polling: int = 24
 
 
@@ -129,6 +131,7 @@ class Capacity:
         size, costs = self.size, self.costs
         return {
             "heartbeats": size.delegates / HEARTBEAT_SECONDS * costs.database_heartbeat,
+            "long polls": size.delegates * size.polling_share / POLL_SECONDS * costs.database_poll,
             "tasks of delegates": self.tasks_per_second * costs.database_task,
             "log lines": size.lines_per_second * costs.database_line,
             "pages": size.pages_per_second * costs.database_page,
@@ -212,8 +215,13 @@ def format_costs(costs: Costs) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     times = {
         "heartbeat": (costs.web_heartbeat, 0, costs.database_heartbeat, ""),
-        "socket that opens, then idle": (costs.web_connect, 0, 0, f"{costs.socket_bytes / 1024:.1f} KiB"),
-        "long poll of 50 s": (costs.web_poll, 0, 0, f"{costs.poll_bytes / 1024:.1f} KiB"),
+        "socket that opens, then idle": (
+            costs.web_connect,
+            0,
+            costs.database_connect,
+            f"{costs.socket_bytes / 1024:.1f} KiB",
+        ),
+        "long poll of 50 s": (costs.web_poll, 0, costs.database_poll, f"{costs.poll_bytes / 1024:.1f} KiB"),
         "task of a delegate": (costs.web_task, costs.worker_route, costs.database_task, ""),
         "log line": (costs.web_line, 0, costs.database_line, f"{costs.line_bytes} bytes"),
         "page": (costs.web_page, 0, costs.database_page, ""),
