@@ -15,7 +15,7 @@ from deployments.execution.planning.stored_inputs import load_texts
 from deployments.journal.aws_access import CALL_OWNER
 from deployments.journal.call_owner import CallOwner
 from deployments.journal.runtime import set_hook
-from deployments.models import Execution, StageExecution, StoredText, StoredTextUse
+from deployments.models import Execution, StageExecution, StepExecution, StoredText, StoredTextUse
 from deployments.retention import TEXT_RETENTION
 from inventory.operations.redeployments import redeploy
 from rbac.models import Scope, User
@@ -48,11 +48,10 @@ def edit_file(change: Callable[[str], str], path: str = FILE) -> None:
 
 
 def get_memory(drive: Drive, execution: Execution) -> str:
-    """Return the memory of the task definition that an execution has registered."""
-    (call,) = [
-        call_row for call_row in drive.calls(execution) if call_row.operation == "RegisterTaskDefinition"
-    ]
-    return str(call.parsed_parameters["memory"])
+    """Return the memory of the task definition that an execution has deployed."""
+    step = StepExecution.objects.get(stage__execution=execution, type="EcsRollingDeploy")
+    params = {"taskDefinition": step.outputs["taskDefinitionArn"]}
+    return str(drive.call("ecs", "DescribeTaskDefinition", params)["taskDefinition"]["memory"])
 
 
 def start_redeployment(drive: Drive, execution: Execution) -> Execution:
