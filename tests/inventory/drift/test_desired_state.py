@@ -1,7 +1,7 @@
 """What is desired of an ECS service is what last ended well there and was not taken back."""
 
 from deployments.execution.operations import abort_execution, retry_execution, roll_back_execution
-from deployments.models import Execution
+from deployments.models import Execution, StepExecution
 from inventory.drift.comparison import LOCKED_REASON
 from inventory.drift.documents.field_rules import SERVICE_DEFINITION, TASK_DEFINITION
 from inventory.drift.drift_scan import SCAN_INTERVAL
@@ -51,7 +51,8 @@ def test_of_two_deployments_in_one_run_the_later_counts(write: Write) -> None:
     execution = drive.run("1.27")
     assert execution.outcome == "COMPLETED", execution.failure
     assert (list_drifts(), get_desired_execution()) == ([], execution)
-    assert drive.service()["taskDefinition"].endswith(":2")
+    later = StepExecution.objects.get(stage__execution=execution, identifier="again")
+    assert [row["id"] for row in drive.service()["deployments"]] == [later.outputs["deploymentId"]]
 
 
 def test_a_run_that_failed_before_it_changed_anything_changes_nothing_here(drive: Drive) -> None:
