@@ -107,16 +107,21 @@ class DelegateTaskDocument(DelegateTaskSummary):
 VERDICTS: Final = ("PASS", "FAIL")
 
 
-class VerdictDocument(serializers.Serializer[Any]):
-    """Result of one rule for one delegate, with the remedy that would make the delegate eligible."""
+class RuleResult(serializers.Serializer[Any]):
+    """Result of one rule, with the remedy that would make the delegate eligible."""
 
-    delegate = serializers.IntegerField()
-    name = serializers.CharField()
     rule = serializers.CharField()
     verdict = serializers.ChoiceField(choices=VERDICTS)
     detail = serializers.CharField()
     remedy = serializers.CharField()
     seconds_left = serializers.IntegerField(allow_null=True)
+
+
+class VerdictDocument(RuleResult):
+    """Result of one rule for one delegate."""
+
+    delegate = serializers.IntegerField()
+    name = serializers.CharField()
 
 
 class DecisionDocument(serializers.Serializer[Any]):
@@ -149,16 +154,6 @@ class RoutingCountsDocument(serializers.Serializer[Any]):
     total = serializers.IntegerField()
     eligible = serializers.IntegerField()
     failures = RuleFailuresDocument(many=True)
-
-
-class RuleResult(serializers.Serializer[Any]):
-    """Result of one rule, with the remedy that would make the delegate eligible."""
-
-    rule = serializers.CharField()
-    verdict = serializers.ChoiceField(choices=VERDICTS)
-    detail = serializers.CharField()
-    remedy = serializers.CharField()
-    seconds_left = serializers.IntegerField(allow_null=True)
 
 
 class CandidateDocument(serializers.Serializer[Any]):
