@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from tests.lanes import ALL, DATABASE, LANE_VARIABLE, LANES, POSTGRES, deselect_tests, list_postgres_files
 
@@ -56,9 +57,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not os.environ.get("SLIPWAY_SOAK"):
         _deselect(config, items, {item.nodeid for item in items if item.get_closest_marker("soak")})
     config.stash[COLLECTED] = [item.nodeid for item in items]
+    # A list of the tests has those of every database.
+    if not config.option.collectonly:
+        _deselect(config, items, {item.nodeid for item in items if not _is_of_this_database(item)})
     _deselect(config, items, deselect_tests(config.option.lane, config.stash[COLLECTED]))
     if config.option.lane == DATABASE:
         _deselect(config, items, {item.nodeid for item in items if not _uses_database(item)})
+
+
+def _is_of_this_database(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("only_on")
+    return marker is None or marker.args[0] == connection.vendor
 
 
 def _uses_database(item: pytest.Item) -> bool:
@@ -89,6 +98,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     ]
     if os.environ.get("CI") == "true" and unwanted:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print(f"\nCI fails, because {len(unwanted)} tests were skipped: in CI everything is tried.")
 
 
 @pytest.hookimpl(trylast=True)

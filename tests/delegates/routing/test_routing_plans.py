@@ -16,7 +16,7 @@ from tests.fixtures.delegates import make_task
 
 pytestmark = [
     pytest.mark.django_db,
-    pytest.mark.skipif(connection.vendor != "postgresql", reason="the plans are those of PostgreSQL"),
+    pytest.mark.only_on("postgresql", reason="the plans are those of PostgreSQL"),
 ]
 
 SIZE = 10_000

@@ -58,7 +58,7 @@ def test_the_list_of_a_project_is_read_in_order_from_an_index(sample: World, adm
     assert is_read_in_order(plan, "execution_newest_in_scope"), plan
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL chooses by statistics")
+@pytest.mark.only_on("sqlite", reason="PostgreSQL chooses by statistics")
 @pytest.mark.parametrize("cursor", [False, True])
 def test_sqlite_sorts_only_keys_for_the_list_of_an_organization(
     sample: World, other_project: Scope, admin: User, cursor: bool

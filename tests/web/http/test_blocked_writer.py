@@ -23,7 +23,7 @@ from web.http.outages import DISK_FULL_MESSAGE, OutageLogFilter
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(connection.vendor != "sqlite", reason="one lock for all writers is SQLite's"),
+    pytest.mark.only_on("sqlite", reason="one lock for all writers is SQLite's"),
 ]
 # A look at these has to be written down: the secret of an enrolment, and the token of a letter that is used.
 WRITING = {"second-factor", "new-password-link"}
