@@ -4,17 +4,16 @@ Events make the reads early, and queues that receive make them rare. So a queue 
 owners of its connector may affect anyway.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Self
+from typing import Self
 
 from django.db.models import F, QuerySet
 
-from connectors.models import Connector, EventQueue
+from connectors.account_claims import ClaimReach, get_claim_reach, list_isolated_connectors
+from connectors.models import EventQueue
 from connectors.models.event_queues import READ_WINDOW
-
-_ENDPOINT: Final = "connector__spec__endpoint_url"
 
 
 @dataclass(frozen=True)
@@ -40,23 +39,23 @@ class QueueCoverage:
     scope_path: str
     account: str
     region: str
-    has_endpoint: bool
+    is_isolated: bool
 
     @classmethod
     def of(cls, queue: EventQueue) -> Self:
         """Return the coverage of a queue; its connector and scope should be loaded."""
         connector = queue.connector
-        endpoint = bool(connector.spec.get("endpoint_url"))
-        return cls(queue.pk, connector.pk, connector.scope.path, queue.account, queue.region, endpoint)
+        is_isolated = get_claim_reach(connector.spec) is ClaimReach.CONNECTOR
+        return cls(queue.pk, connector.pk, connector.scope.path, queue.account, queue.region, is_isolated)
 
     def covers(self, reads: CoveredReads, isolated: Collection[int]) -> bool:
-        """Return whether events concern these reads; `isolated` are connectors with an endpoint."""
+        """Return whether events concern these reads; `isolated` are connectors that share no account."""
         if reads.region != self.region:
             return False
         if reads.connector == self.connector:
             return True
         return (
-            not self.has_endpoint
+            not self.is_isolated
             and reads.connector not in isolated
             and self.account != ""
             and reads.account == self.account
@@ -66,10 +65,10 @@ class QueueCoverage:
 
 def list_coverages(queues: QuerySet[EventQueue]) -> list[QueueCoverage]:
     """Return the coverage of queues, in one query."""
-    columns = ("pk", "connector", "connector__scope__path", "account", "region", _ENDPOINT)
+    columns = ("pk", "connector", "connector__scope__path", "account", "region", "connector__spec")
     return [
-        QueueCoverage(pk, connector, path, account, region, bool(endpoint))
-        for pk, connector, path, account, region, endpoint in queues.values_list(*columns)
+        QueueCoverage(pk, connector, path, account, region, get_claim_reach(spec) is ClaimReach.CONNECTOR)
+        for pk, connector, path, account, region, spec in queues.values_list(*columns)
     ]
 
 
@@ -89,17 +88,11 @@ def list_receiving_coverages(now: datetime) -> list[QueueCoverage]:
     )
 
 
-def list_isolated_connectors(connectors: Iterable[int]) -> set[int]:
-    """Return those of the connectors that have an endpoint of their own."""
-    rows = Connector.objects.filter(pk__in=set(connectors)).exclude(spec__endpoint_url="")
-    return set(rows.filter(spec__endpoint_url__isnull=False).values_list("pk", flat=True))
-
-
 def select_covered(reads: Sequence[CoveredReads], coverages: Sequence[QueueCoverage]) -> set[CoveredReads]:
     """Return the reads that one of the queues concerns, in one query at most."""
     others = {read.connector for read in reads} - {coverage.connector for coverage in coverages}
     # Reads of a connector with a queue are isolated by the coverage of that queue.
-    isolated = {coverage.connector for coverage in coverages if coverage.has_endpoint}
+    isolated = {coverage.connector for coverage in coverages if coverage.is_isolated}
     if coverages and others:
         isolated |= list_isolated_connectors(others)
     return {read for read in reads if any(coverage.covers(read, isolated) for coverage in coverages)}

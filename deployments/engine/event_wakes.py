@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import Case, F, Q, Value, When
 
+from connectors.account_claims import parse_account
 from delegates.event_queues.coverage import CoveredReads, QueueCoverage, select_covered
 from delegates.event_queues.events import ServiceEvent
 from deployments.models import Execution
@@ -70,5 +71,6 @@ def _list_waiting(coverage: QueueCoverage, key: _ServiceKey) -> list[UUID]:
 def build_covered_reads(batch_key: str, rate_limit_key: str, scope_path: str) -> CoveredReads:
     """Return the reads of a waiting execution; the keys are those of `service_waits`."""
     _, _, rest = batch_key.partition(":")
-    account, _, region = rate_limit_key.rpartition("/")
-    return CoveredReads(int(rest.partition(":")[0] or 0), scope_path, account, region)
+    account_key, _, region = rate_limit_key.rpartition("/")
+    connector = int(rest.partition(":")[0] or 0)
+    return CoveredReads(connector, scope_path, parse_account(account_key), region)

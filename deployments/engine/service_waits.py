@@ -10,6 +10,7 @@ from zlib import crc32
 
 from django.db.models import Case, Value, When
 
+from connectors.account_claims import build_account_key
 from connectors.models import Connector
 from delegates.access.aws_access import build_cache_key
 from steps.actions.context import ServiceObservation
@@ -52,9 +53,12 @@ class CallOrigin(Protocol):
 def get_rate_limit_key(location: CallOrigin, region: str = "") -> str:
     """Return the key of shared rate limits: account and region, or connector while the account is unknown.
 
-    `region` replaces the region of the location.
+    An account that Slipway cannot verify is shared as `connectors.account_claims` says, so that no claim
+    slows others. `region` replaces the region of the location.
     """
-    return f"{location.account or build_cache_key(location.connector)}/{region or location.region}"
+    connector, account = location.connector, location.account
+    account_key = build_account_key(connector, account) if account else build_cache_key(connector)
+    return f"{account_key}/{region or location.region}"
 
 
 def get_batch_key(location: ClusterLocation) -> str:

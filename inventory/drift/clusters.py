@@ -10,7 +10,7 @@ from inventory.models.adoption import Adoption
 from inventory.models.drift import ClusterDriftScan
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.sync.clusters import FOLLOW_UP_WINDOW, build_unleased_filter
-from inventory.sync.pauses import FIRST_PAUSE, allow_trial, end_pause
+from inventory.sync.pauses import FIRST_PAUSE, allow_trial, end_pause, list_pause_sharers
 
 # The owner of drift scans in delegate tasks and shared pauses.
 DRIFT_OWNER: Final = "drift"
@@ -61,11 +61,8 @@ def lift_drift_pause(scan: ClusterDriftScan, now: datetime) -> None:
     cluster = scan.cluster
     if not end_pause(cluster, DRIFT_OWNER):
         return
-    same = Q(cluster__connector=cluster.connector_id)
-    if cluster.account:
-        same |= Q(cluster__account=cluster.account)
     paused = ClusterDriftScan.objects.filter(
-        same, cluster__region=cluster.region, lease_expires_at=None, due_at__gt=now
+        cluster__in=list_pause_sharers(cluster), lease_expires_at=None, due_at__gt=now
     )
     # Clusters that joined during the pause have not failed themselves.
     paused.exclude(failures=0, compared_at__gt=now - FIRST_PAUSE).update(due_at=now)

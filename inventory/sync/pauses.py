@@ -106,14 +106,23 @@ def end_pause(cluster: SyncedCluster, owner: str) -> bool:
     return bool(SyncPause.objects.filter(key__in=_list_stored_keys(cluster, owner)).delete()[0])
 
 
+def list_pause_sharers(cluster: SyncedCluster) -> list[int]:
+    """Return the keys of the clusters that share a pause with this one, in one query."""
+    same = Q(connector=cluster.connector_id)
+    if cluster.account:
+        same |= Q(account=cluster.account)
+    rows = SyncedCluster.objects.filter(same, region=cluster.region).select_related("connector")
+    keys = set(list_pause_keys(cluster))
+    return [row.pk for row in rows if keys.intersection(list_pause_keys(row))]
+
+
 def lift_sync_pause(cluster: SyncedCluster, now: datetime) -> None:
     """End the shared pause after a successful call; the other clusters become due at once."""
     if not end_pause(cluster, SYNC_OWNER):
         return
-    same = Q(connector=cluster.connector_id)
-    if cluster.account:
-        same |= Q(account=cluster.account)
-    paused = SyncedCluster.objects.filter(same, region=cluster.region, lease_expires_at=None, due_at__gt=now)
+    paused = SyncedCluster.objects.filter(
+        pk__in=list_pause_sharers(cluster), lease_expires_at=None, due_at__gt=now
+    )
     paused.exclude(synced_at__gt=now - FIRST_PAUSE).update(due_at=now)
 
 

@@ -4,25 +4,25 @@ from collections import Counter
 
 import pytest
 
+from deployments.engine.service_waits import get_rate_limit_key
 from deployments.journal import rate_limits
 from deployments.journal.engine_signals import RateLimited
 from deployments.journal.rate_limits import get_rate_limit
-from deployments.models import Execution
+from deployments.models import Execution, StageExecution
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.many_services import make_fleet
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-HERE = "123456789012/us-east-1"
-
 
 def use_tokens(drive: Drive, operation: str) -> None:
     """Leave no token for this operation, also none for newcomers."""
-    now = drive.clock.now()
-    assert rate_limits.take_tokens(HERE, get_rate_limit("ecs", operation), 1000, now) > 0
+    now, stage = drive.clock.now(), StageExecution.objects.exclude(account="").latest("pk")
+    key = get_rate_limit_key(stage)
+    assert rate_limits.take_tokens(key, get_rate_limit("ecs", operation), 1000, now) > 0
     for name in map(str, range(1000)):
         try:
-            rate_limits.take_token(HERE, "ecs", operation, holder=name, owner=name, now=now)
+            rate_limits.take_token(key, "ecs", operation, holder=name, owner=name, now=now)
         except RateLimited:
             return
 

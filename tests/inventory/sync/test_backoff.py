@@ -152,3 +152,29 @@ def test_a_trial_that_never_came_back_is_followed_by_another(clusters: list[Sync
     pass_time()
     tick(account)
     assert len(account.clusters) == 4
+
+
+@pytest.mark.parametrize("spec", [{"endpoint_url": "https://proxy.example"}, {"connect_through": "Delegate"}])
+def test_a_claim_of_the_account_neither_pauses_its_clusters_nor_wakes_them(
+    clusters: list[SyncedCluster], project: Scope, spec: dict[str, str]
+) -> None:
+    """An endpoint of its own, or a delegate, can answer with the ARNs of any account."""
+    claimant = Connector.objects.create(scope=project, identifier="claimant", name="Claimant", spec=spec)
+    SyncedCluster.objects.filter(cluster="c4").update(connector=claimant)
+    tick_alone(DenyingAccount(THROTTLED), "c4")
+    tick(LargeCluster(1, 1))
+    tick(LargeCluster(1, 1))
+    others = SyncedCluster.objects.exclude(cluster="c4")
+    assert not others.filter(synced_at=None).exists(), "the pause concerns the claimant alone"
+    later = get_database_time() + timedelta(minutes=30)
+    others.update(due_at=later, synced_at=None)
+    pass_time()
+    others.update(due_at=later)
+    for _ in range(2):
+        tick_alone(LargeCluster(1, 1), "c4")
+    assert not SyncPause.objects.exists()
+    assert set(others.values_list("due_at", flat=True)) == {later}
+
+
+def tick_alone(account: DenyingAccount | LargeCluster, name: str) -> None:
+    run_scan(SyncScan, SyncedCluster.objects.get(cluster=name).pk, lambda *_: account)
