@@ -98,13 +98,14 @@ def main() -> None:
 def _measure_fleet(
     site: Site, crowds: Sequence[Helper], on_sockets: Sequence[Member], polling: Sequence[Member]
 ) -> Iterator[str | Figure]:
-    before = [server.kibibytes for server in site.servers]
+    idle = [server.kibibytes for server in site.servers]
     began = time.monotonic()
     _order_all(crowds, site, on_sockets, "open", path=SOCKET_PATH)
     took = time.monotonic() - began
-    grown = sum(server.kibibytes for server in site.servers) - sum(before)
-    yield f"  {SOCKETS:,} sockets open after {took:.0f} s, {grown / SOCKETS:.1f} KiB each"
-    yield Figure("P2 fleet", grown / SOCKETS)
+    each = (sum(server.kibibytes for server in site.servers) - sum(idle)) / SOCKETS
+    yield f"  {SOCKETS:,} sockets open after {took:.0f} s, {each:.1f} KiB each"
+    yield Figure("P2 fleet", each)
+    yield Figure("P2 process", (max(idle) + 10_000 * each) / 1024, f"computed from {SOCKETS:,}")
     before = [server.kibibytes for server in site.servers]
     _order_all(crowds, site, polling, "poll")
     polls = DelegateInstance.objects.filter(connection=DelegateInstance.Connection.POLLING)

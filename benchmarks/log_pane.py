@@ -9,6 +9,7 @@ from playwright.sync_api import Page, sync_playwright
 from benchmarks.goals import Figure
 from tests.fixtures.chromium import SWITCHES, find_chromium
 
+REPETITIONS = 10
 AFTER_PAINT = "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 # What the server answers is there already: the clock runs from the data to the painted rows.
 SHOWN = f"""async (blocks) => {{
@@ -47,6 +48,29 @@ JUMPS = f"""async () => {{
     }}
     return times;
 }}"""
+# Ten rows each frame, as with a wheel that does not stop.
+FRAMES = """async () => {
+    const scroller = document.querySelector("[data-log-scroll]");
+    const began = performance.now();
+    let frames = 0;
+    while (performance.now() - began < 3000) {
+        scroller.scrollTop -= 200;
+        await new Promise(requestAnimationFrame);
+        frames += 1;
+    }
+    return frames * 1000 / (performance.now() - began);
+}"""
+# The same lines again and again, with numbers that go on.
+REPEATED = """async ([blocks, times]) => {
+    const count = blocks.reduce((sum, block) => sum + block.texts.length, 0);
+    for (let time = 1; time < times; time += 1) {
+        const later = blocks.map((block) => ({ ...block, first: block.first + time * count }));
+        window.slipway.pane.addBlocks(later);
+        await new Promise((done) => setTimeout(done));
+    }
+    const scroller = document.querySelector("[data-log-scroll]");
+    scroller.scrollTop = scroller.scrollHeight;
+}"""
 SEARCH = """() => {
     const began = performance.now();
     window.slipway.pane.setSearch("99999");
@@ -77,12 +101,18 @@ def _measure_page(page: Page, blocks: list[Any]) -> Iterator[str | Figure]:
     jumps = page.evaluate(JUMPS)
     nodes = page.evaluate("document.querySelectorAll('[data-log] *').length")
     search_ms = page.evaluate(SEARCH)
+    frames = page.evaluate(FRAMES)
+    page.evaluate(REPEATED, [blocks, REPETITIONS])
+    frames_of_more = page.evaluate(FRAMES)
     # The last measurement: its nodes would slow down later ones.
     naive = page.evaluate(NAIVE, texts)
     yield f"  {len(texts):,} lines in Chromium, from data to painted rows"
     yield f"    a node for each line: {naive:,.0f} ms; the pane: {pane_ms:,.0f} ms with {nodes:,} nodes"
     yield f"    a jump, painted: median {statistics.median(jumps):.0f} ms, longest {max(jumps):.0f} ms"
     yield f"    a search through all of them: {search_ms:.0f} ms"
+    yield f"    frames a second in a scroll: {frames:.0f}; with ten times the lines: {frames_of_more:.0f}"
+    yield Figure("P7 frames", frames)
+    yield Figure("P7 million", frames_of_more, f"{len(texts) * REPETITIONS:,} lines")
     yield Figure("P7 paint", pane_ms, f"a node for each line {naive:,.0f}")
     yield Figure("P7 nodes", nodes)
     yield Figure("P7 search", search_ms)

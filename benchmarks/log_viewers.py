@@ -2,14 +2,23 @@
 
 import asyncio
 import json
+import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
 from websockets.asyncio.client import connect
 from websockets.typing import Origin
+
+BLOCK_START = re.compile(r'"first":(\d+),"at":\[([\d,-]+)\]')
+
+
+def _decode_times(text: str) -> Iterator[int]:
+    """Yield the times of a block in microseconds: the first one, and each as a distance to the one before."""
+    return accumulate(map(int, text.split(",")))
 
 
 class Watch:
@@ -29,21 +38,24 @@ class Watch:
             address, origin=Origin(origin), additional_headers=headers, compression=None, max_queue=2
         ) as socket:
             self.open += 1
+            last = 0
             async for text in socket:
-                self.note(text, time.time() * 1000)
+                last = self.note(str(text), time.time() * 1000, last)
 
-    def note(self, text: Any, now: float) -> None:
-        """Record the lines and delays of a message."""
+    def note(self, text: str, now: float, last: int) -> int:
+        """Record the lines and delays of a message to a viewer that has the lines up to `last`."""
         self.largest = max(self.largest, len(text.encode()))
         if text.startswith('{"type":"skipped"'):
             message = json.loads(text)
             self.skipped += message["last"] - message["first"] + 1
         # Parse only the times: parsing all texts would dominate the measurement.
-        for part in text.split('"at":[')[1:]:
-            times = accumulate(map(int, part[: part.index("]")].split(",")))
-            delays = [int(now - at / 1000) for at in times]
+        for found in BLOCK_START.finditer(text):
+            first, delays = int(found[1]), [int(now - at / 1000) for at in _decode_times(found[2])]
+            # A viewer that had to catch up gets some lines again.
+            delays, last = delays[max(last + 1 - first, 0) :], max(last, first + len(delays) - 1)
             self.lines += len(delays)
             self.delays.update(delays)
+        return last
 
     def report(self) -> dict[str, Any]:
         """Return the current figures."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from deployments.log.lines import BlockEntry, encode_blocks
 
 RATE, SECONDS = int(os.environ.get("RATE", "20000")), 15.0
 VIEWERS, EXECUTIONS = 100, 10
+VIEWERS_OF_ONE = 500
 AT_ONCE, AS_ROWS, PANE_LINES = 200_000, 20_000, 100_000
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -92,37 +94,66 @@ def _format_row(label: str, stats: Mapping[str, Any], base: Mapping[str, Any]) -
     return f"  {label:<34} {wall:8,.0f} {per_cpu:12,.0f} x {times:4.1f} {line_bytes:9.1f}"
 
 
-def _measure_viewers(
-    at: Installation, writer: Helper, variables: Mapping[str, str]
-) -> Iterator[str | Figure]:
+@dataclass(frozen=True)
+class Delivery:
+    """Lines stored by a paced writer and received by sockets, with the processor time of the web server."""
+
+    storage: Mapping[str, Any]
+    received: Mapping[str, Any]
+    expected: int
+    served_seconds: float
+
+    def format_lines(self) -> Iterator[str]:
+        """Yield the figures as lines of the report."""
+        received, took, lines = self.received, self.storage["seconds"], self.storage["lines"]
+        yield f"    stored {lines / took:,.0f} lines/s, {self.storage['bytes'] / lines:.1f} bytes/line"
+        yield f"    seen {received['lines']:,} of {self.expected:,}, told as skipped {received['skipped']:,}"
+        delays = f"p50 {received['p50']} ms, p99 {received['p99']} ms, at most {received['max']} ms"
+        yield f"    from line to socket: {delays}"
+        yield (
+            f"    CPU of a core: writer {self.storage['cpu'] / took:.0%}, "
+            f"web server {self.served_seconds / took:.0%}"
+        )
+        yield f"    largest message: {received['largest']:,} bytes"
+
+
+def _measure_delivery(
+    at: Installation, writer: Helper, variables: Mapping[str, str], viewers: int, watched: int
+) -> Delivery:
+    """Write at the rate into all executions while sockets watch the first `watched` of them."""
     reply = writer.send_order(do="begin", executions=EXECUTIONS)
     server = _listening_on(int(variables["PORT"]))
-    with _start_helper("benchmarks.log_viewers", {}) as viewers:
-        viewers.send_order(
+    with _start_helper("benchmarks.log_viewers", {}) as sockets:
+        sockets.send_order(
             socket=at.url.replace("http", "ws"),
             origin=at.url,
             cookie=f"slipway={reply['session']}",
-            executions=reply["executions"],
-            viewers=VIEWERS,
+            executions=reply["executions"][:watched],
+            viewers=viewers,
         )
         before = _cpu_of(server)
         storage = writer.send_order(do="paced", rate=RATE, seconds=SECONDS)
-        expected = storage["lines"] * VIEWERS // EXECUTIONS
-        received = _wait_for_delivery(viewers, expected)
-        served = _cpu_of(server) - before
-    took, lines = storage["seconds"], storage["lines"]
-    yield f"  {RATE:,} lines/s asked for {took:.0f} s, {EXECUTIONS} executions, {VIEWERS} sockets open"
-    yield f"    stored {lines / took:,.0f} lines/s, {storage['bytes'] / lines:.1f} bytes/line"
-    yield f"    seen {received['lines']:,} of {expected:,}, told as skipped {received['skipped']:,}"
-    delays = f"p50 {received['p50']} ms, p99 {received['p99']} ms, at most {received['max']} ms"
-    yield f"    from line to socket: {delays}"
-    yield f"    CPU of a core: writer {storage['cpu'] / took:.0%}, web server {served / took:.0%}"
-    yield f"    largest message: {received['largest']:,} bytes"
+        expected = storage["lines"] * viewers // EXECUTIONS
+        return Delivery(storage, _wait_for_delivery(sockets, expected), expected, _cpu_of(server) - before)
+
+
+def _measure_viewers(
+    at: Installation, writer: Helper, variables: Mapping[str, str]
+) -> Iterator[str | Figure]:
+    spread = _measure_delivery(at, writer, variables, VIEWERS, EXECUTIONS)
+    yield f"  {RATE:,} lines/s asked for {SECONDS:.0f} s, {EXECUTIONS} executions, {VIEWERS} sockets open"
+    yield from spread.format_lines()
+    took, lines = spread.storage["seconds"], spread.storage["lines"]
     yield Figure("P5 lines", lines / took, f"{RATE:,} sent")
-    yield Figure("P5 cores", (storage["cpu"] + served) / took)
-    yield Figure("P6 p50", received["p50"])
-    yield Figure("P6 p99", received["p99"])
-    yield Figure("P15 bytes", storage["bytes"] / lines)
+    yield Figure("P5 cores", (spread.storage["cpu"] + spread.served_seconds) / took)
+    yield Figure("P5 lost", spread.expected - spread.received["lines"], f"{spread.expected:,} sent")
+    yield Figure("P6 p50", spread.received["p50"])
+    yield Figure("P6 p99", spread.received["p99"])
+    yield Figure("P15 bytes", spread.storage["bytes"] / lines)
+    crowded = _measure_delivery(at, writer, variables, VIEWERS_OF_ONE, 1)
+    yield f"  the same, {VIEWERS_OF_ONE} sockets at one of the executions"
+    yield from crowded.format_lines()
+    yield Figure("P6 viewers", crowded.received["p99"], f"{RATE // EXECUTIONS:,} lines/s of the step")
 
 
 def _measure_pane(at: Installation, writer: Helper) -> Iterator[str | Figure]:
