@@ -85,6 +85,10 @@ bench-agents: $(VENV)/dev.stamp ## Measure agents on one web server; AGENTS_SOCK
 bench-clients: $(VENV)/dev.stamp ## Measure rollouts beside other clients; ROUNDS=6 for more of them
 	@$(BIN)/python -m benchmarks clients
 
+.PHONY: bench-events
+bench-events: $(VENV)/dev.stamp ## Measure rollouts with and without events of AWS; EVENTS_ROLLOUTS=8 for fewer
+	@$(BIN)/python -m benchmarks events
+
 .PHONY: bench-fleet
 bench-fleet: $(VENV)/dev.stamp ## Measure 10,000 agents on two web servers; FLEET_SOCKETS=800 FLEET_POLLING=200 for fewer
 	@$(BIN)/python -m benchmarks fleet

@@ -30,10 +30,10 @@ KEPT = (
 KEY = "AKIABENCHBARELOOP000"
 
 
-def client(url: str) -> Any:
+def client(url: str, service: str = "ecs") -> Any:
     """Return a plain boto3 client for the sandbox, with a separate key."""
     return boto3.client(
-        "ecs",
+        service,  # type: ignore[call-overload]
         region_name="us-east-1",
         endpoint_url=url,
         aws_access_key_id=KEY,
