@@ -72,6 +72,17 @@ class PhaseNeverSent:
 PhaseEnd = PhaseFinished | PhaseWaiting | PhaseFailed | PhaseNeverSent
 
 
+class _ConfirmationDenied(Exception):
+    """Error raised when AWS denies a read that confirms a write."""
+
+    def __init__(self, call: AwsCall, denied: Denied) -> None:
+        """Build the message from the write and the denied read."""
+        super().__init__(
+            f"The answer to {call.operation} was lost, and Slipway may not read whether it took effect. "
+            f"{denied.display_message}"
+        )
+
+
 def wait_for_next_check(
     reconcile_context: ReconcileContext,
     context: EngineStepContext,
@@ -134,8 +145,8 @@ def run_phase(
         return _confirm_call(reconcile_context, row, signal.call, phase, log_step)
     except SendingForbidden:
         return PhaseNeverSent()
-    except (UnknownActionError, JournalMismatch) as blocked:
-        return _request_intervention(context, str(blocked))
+    except (UnknownActionError, JournalMismatch, _ConfirmationDenied) as blocked:
+        return _request_intervention(context, blocked)
     except (AbortRequested, LeaseRunsOut, AnswerPending, ServiceLockRequired, AwsUnavailable) as signal:
         return _handle_signal(reconcile_context, context, signal)
     _recover(reconcile_context, row, log_step or row.step)
@@ -243,16 +254,18 @@ def _get_failure_code(error: AwsError) -> str:
     )
 
 
-def _request_intervention(context: EngineStepContext, reason: str) -> PhaseWaiting:
-    """Request a person's decision, because guessing could do harm (rules 6 and 15)."""
+def _request_intervention(context: EngineStepContext, blocked: Exception) -> PhaseWaiting:
+    """Request a person's decision, because guessing could do harm (rules 6, 7 and 15)."""
+    is_denied = isinstance(blocked, _ConfirmationDenied)
+    way_out = "grant the permission" if is_denied else "run the version that started it"
+    reason = f"{blocked} Slipway waits: {way_out}, or decide what happens."
     reconcile_context, row = context.reconcile_context, context.row
-    text = f"{reason} Slipway waits: decide what happens, or run the version that started it."
     is_requested = context.log_step.intervention is not None or context.log_step.status in TERMINAL_STATUSES
-    if row.detail != text[:512] or not is_requested:
-        reconcile_context.change(row, detail=text[:512])
+    if row.detail != reason[:512] or not is_requested:
+        reconcile_context.change(row, detail=reason[:512])
         context.collect_rows()
         with reconcile_context.commit(reload=True):
-            failures.request_stuck_intervention(reconcile_context, context.log_step, text)
+            failures.request_stuck_intervention(reconcile_context, context.log_step, reason)
     return PhaseWaiting(failures.INTERVENTION_CHECK_INTERVAL)
 
 
@@ -275,8 +288,13 @@ def _confirm_call(
     confirm_phase = f"{CONFIRM_PHASE} {phase} {call.number}.{call.send_number}"[:24]
 
     def confirm(action: Action, context: StepContext) -> Confirmation:
-        confirm_method = action.confirm_undo if phase.startswith("undo") else action.confirm
-        return confirm_method(context, record)
+        if phase.startswith("undo"):
+            return action.confirm_undo(context, record)
+        try:
+            return action.confirm(context, record)
+        except Denied as denied:
+            # The write may have taken effect: as a failure, a rollback would undo it.
+            raise _ConfirmationDenied(call, denied) from denied
 
     end = run_phase(reconcile_context, row, confirm_phase, confirm, log_step=log_step, confirmed_phase=phase)
     if not isinstance(end, PhaseFinished):

@@ -68,7 +68,14 @@ def confirm_forced_update(
     if service is None or service.status != "ACTIVE":
         return NotApplied() if late else Unconfirmed()
     earlier_ids = context.load_for_rollback(before) or []
-    if first_id := _find_first_deployment(context, service, task_definition, earlier_ids):
+    try:
+        first_id = _find_first_deployment(context, service, task_definition, earlier_ids)
+    except Denied:
+        if late:
+            raise
+        # The service may show the deployment soon; then no revision is read.
+        return Unconfirmed()
+    if first_id:
         own_deployment = service.find_deployment(first_id)
         answer = _build_answer(service, own_deployment) if own_deployment else None
         ended = {**service.raw, "deployments": [{"id": first_id, "status": "PRIMARY"}]}
@@ -82,20 +89,26 @@ def confirm_forced_update(
 def _find_first_deployment(
     context: StepContext, service: EcsService, task_definition: str, earlier_ids: list[str]
 ) -> str:
-    """Return the id of the first deployment of this revision that was not there before; empty if none."""
+    """Return the id of the first deployment of this revision that was not there before; empty if none.
+
+    Revisions are only read for deployments that the service no longer shows. Raises `Denied` if they may not
+    be read: then nobody knows whether the update took effect.
+    """
     known = context.load_for_rollback(EARLIER_SERVICE_DEPLOYMENTS) or []
     deployments = context.ecs.list_service_deployments(context.cluster, service.name)
     new_deployments = takewhile(lambda deployment: deployment.arn not in known, deployments)
     targets = [deployment.target_revision for deployment in new_deployments][::-1]
-    if not targets:
-        return ""
-    own_revisions = {
-        revision.arn
-        for revision in context.ecs.describe_service_revisions(targets)
-        if revision.task_definition == task_definition
-    }
-    ids = (_get_deployment_id(target) for target in targets if target in own_revisions)
-    return next((deployment_id for deployment_id in ids if deployment_id not in earlier_ids), "")
+    definitions = {deployment.id: deployment.task_definition for deployment in service.deployments}
+    for index, target in enumerate(targets):
+        deployment_id = _get_deployment_id(target)
+        if deployment_id in earlier_ids:
+            continue
+        if deployment_id not in definitions:
+            revisions = context.ecs.describe_service_revisions(targets[index:])
+            definitions |= {_get_deployment_id(item.arn): item.task_definition for item in revisions}
+        if definitions.get(deployment_id) == task_definition:
+            return deployment_id
+    return ""
 
 
 def _get_deployment_id(service_revision: str) -> str:

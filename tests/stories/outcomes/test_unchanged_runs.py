@@ -47,6 +47,8 @@ def test_a_run_that_changes_nothing_deploys_the_running_revision_again(drive: Dr
     drive.run("1.27")
     revision, mark = drive.service()["taskDefinition"], drive.mark()
     drive.sandbox.fault("lost_answer", service="ecs", operation="UpdateService", count=1)
+    # The service shows the deployment, so its revision need not be read.
+    drive.sandbox.fault("denied", service="ecs", operation="DescribeServiceRevisions")
     execution = drive.run("1.27")
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), drive.log(execution)
     assert drive.service()["taskDefinition"] == revision
@@ -54,6 +56,25 @@ def test_a_run_that_changes_nothing_deploys_the_running_revision_again(drive: Dr
     assert (effects.count("UpdateService"), effects.count("RegisterTaskDefinition")) == (1, 0)
     same = "Reusing revision 1: nothing changed compared with fargate-task-definition:1"
     assert same in drive.log(execution)
+
+
+def test_a_lost_update_that_nobody_may_read_waits_for_the_permission_and_is_not_undone(drive: Drive) -> None:
+    drive.run("1.27")
+    mark = drive.mark()
+    drive.sandbox.fault("lost_answer", service="ecs", operation="UpdateService", count=1)
+    drive.sandbox.fault("denied", service="ecs", operation="DescribeServiceRevisions")
+    # As after a rollback by ECS, the service does not show our deployment.
+    drive.sandbox.fault("stale_reads", service="ecs", operation="DescribeServices")
+    execution = drive.start("1.27")
+    drive.pass_time(50, step=10)
+    execution.refresh_from_db()
+    assert execution.status == "INTERVENTION_WAITING", drive.log(execution)
+    (reason,) = {line for line in drive.log(execution) if "The answer to UpdateService was lost" in line}
+    assert "AWS denied ecs:DescribeServiceRevisions" in reason
+    drive.sandbox.clear_faults()
+    drive.until_over(execution)
+    assert execution.outcome == "COMPLETED", drive.log(execution)
+    assert drive.effects(after=mark).count("UpdateService") == 1
 
 
 def test_the_rollback_of_a_run_that_changes_nothing_keeps_the_revision(drive: Drive) -> None:
