@@ -182,6 +182,11 @@ _ERROR_CLASSES: dict[str, type[AwsError]] = {
 }
 
 
+def find_denied_action(text: str) -> str:
+    """Return the IAM action that a reason of AWS names as denied; empty if it names none."""
+    return _search_group(_DENIED_ACTION, text)
+
+
 def _search_group(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return match.group(1) if match else ""

@@ -157,6 +157,27 @@ EXTENSION_POLICIES = (
         },
     ),
     IamPolicy(
+        "event-setup",
+        "Set up events",
+        "Lets CloudFormation create the queue of events with its rules, and delete them after a failure. "
+        "Required with the policy CloudFormation, only while events are set up.",
+        {
+            "sqs:CreateQueue": "Creates the queue, and the one of events that could not be read.",
+            "sqs:GetQueueAttributes": "Reads the ARN of a queue.",
+            "sqs:SetQueueAttributes": "Allows the rules to send to the queue.",
+            "sqs:ListQueueTags": "Reads the tags of a queue.",
+            "sqs:TagQueue": "Tags the queues with the set-up that created them.",
+            "sqs:DeleteQueue": "Deletes the queues if the stack cannot be created.",
+            "events:PutRule": "Creates the rules.",
+            "events:PutTargets": "Lets the rules send to the queue.",
+            "events:DescribeRule": "Reads the ARN of a rule.",
+            "events:ListTargetsByRule": "Reads the targets of a rule.",
+            "events:TagResource": "Tags the rules with the set-up that created them.",
+            "events:RemoveTargets": "Removes the targets if the stack cannot be created.",
+            "events:DeleteRule": "Deletes the rules if the stack cannot be created.",
+        },
+    ),
+    IamPolicy(
         "deployments",
         "ECS service deployments",
         "Detects deployments that AWS stopped or rolled back. Follows and stops deployments that ECS runs "
@@ -219,8 +240,11 @@ EXTENSION_POLICIES = (
 )
 
 POLICIES = (BASE_POLICY, *EXTENSION_POLICIES)
+EVENT_SETUP_POLICY = next(policy for policy in EXTENSION_POLICIES if policy.identifier == "event-setup")
 # AWS checks these within other calls; no call of Slipway has such a name.
-INDIRECT_ACTIONS = frozenset({"iam:PassRole", "cloudwatch:DeleteAlarms", "kms:Decrypt"})
+INDIRECT_ACTIONS = frozenset(
+    {"iam:PassRole", "cloudwatch:DeleteAlarms", "kms:Decrypt", *EVENT_SETUP_POLICY.actions}
+)
 # The only calls that a delegate sends by default, so that the policies shown are the policies needed.
 CALLED_ACTIONS = frozenset(action for policy in POLICIES for action in policy.actions) - INDIRECT_ACTIONS
 
@@ -241,6 +265,19 @@ def get_action_purpose(action: str) -> str:
 def get_policy_title(action: str) -> str:
     """Return the title of the policy with an action; empty if there is none."""
     return next((policy.title for policy in POLICIES if action in policy.action_purposes), "")
+
+
+def list_event_setup_actions() -> list[str]:
+    """Return the actions that set up events and read the queue afterwards."""
+    operations = ("CreateStack", "DescribeStacks", "DescribeStackEvents")
+    stack_actions = (f"cloudformation:{operation}" for operation in operations)
+    return [*stack_actions, *EVENT_SETUP_POLICY.actions, "sqs:ReceiveMessage", "sqs:DeleteMessage"]
+
+
+def find_known_action(action: str) -> str:
+    """Return an action as policies write it: CloudFormation reports those of SQS in lower case."""
+    actions = (known for policy in POLICIES for known in policy.actions)
+    return next((known for known in actions if known.lower() == action.lower()), action)
 
 
 def get_policy(identifier: str) -> IamPolicy | None:

@@ -97,6 +97,7 @@ def _register_task_owners() -> None:
 
 def _register_live_sources() -> None:
     """Register the live sources of pages."""
+    from connectors.live import SETUP_SOURCE
     from delegates.live import DELEGATE_SOURCE, LOG_SOURCE, LOOKUP_SOURCE, TASK_SOURCE
     from deployments.approvals.live import APPROVAL_TOPIC
     from deployments.live.badges import BADGE_SOURCE
@@ -125,6 +126,7 @@ def _register_live_sources() -> None:
         BADGE_SOURCE,
         DASHBOARD_SOURCE,
         ACCEPTANCE_SOURCE,
+        SETUP_SOURCE,
     ):
         register_source(source)
 

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from connectors.models import Connector, EventQueue, FileNode, Secret
+from connectors.models import Connector, EventQueue, EventQueueSetup, FileNode, Secret
 from rbac.admin.base import AllowedFiltersAdmin, has_permission_anywhere
 from rbac.policy import filter_visible
 
@@ -53,6 +53,16 @@ class EventQueueAdmin(ReadOnlyAdmin):
     list_display = ("connector", "region", "queue_url", "problem", "read_at", "last_event_at")
     list_select_related = ("connector__scope",)
     search_fields = ("connector__identifier", "queue_url")
+
+
+@admin.register(EventQueueSetup)
+class EventQueueSetupAdmin(ReadOnlyAdmin):
+    """Admin list of set-ups of events."""
+
+    permission = "core_connector_view"
+    list_display = ("connector", "region", "stack_name", "account", "status", "started_at", "ended_at")
+    list_select_related = ("connector__scope",)
+    search_fields = ("connector__identifier", "stack_name")
 
 
 @admin.register(Secret)

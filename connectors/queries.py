@@ -9,7 +9,7 @@ from django.db.models import QuerySet, Value
 from django.db.models.functions import StrIndex, Substr
 
 from connectors.file_store import filter_folder_contents
-from connectors.models import Connector, EventQueue, FileNode, Secret
+from connectors.models import Connector, EventQueue, EventQueueSetup, FileNode, Secret
 from rbac.models import Scope
 from rbac.models.scopes import list_ancestor_paths
 from web.clock import get_database_time
@@ -43,6 +43,15 @@ def list_event_queues(connector: Connector) -> list[EventQueueView]:
         EventQueueView(queue, queue.get_state(now), queue.get_reason(now))
         for queue in connector.event_queues.order_by("region")
     ]
+
+
+def list_event_queue_setups(connector: Connector) -> list[EventQueueSetup]:
+    """Return the set-ups of events that run or failed, unless dismissed, by region."""
+    setups = EventQueueSetup.objects.filter(connector=connector, dismissed_at=None)
+    shown = list(setups.exclude(status=EventQueueSetup.Status.SUCCEEDED).order_by("region", "pk"))
+    for setup in shown:
+        setup.connector = connector
+    return shown
 
 
 def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | None:

@@ -4,6 +4,7 @@ from django.urls import path
 
 from connectors.pages import (
     connectors,
+    event_queue_setups,
     event_queues,
     file_actions,
     file_deletions,
@@ -23,6 +24,16 @@ urlpatterns = [
         "connectors/<int:pk>/event-queues/new/",
         event_queues.NewEventQueue.as_view(),
         name="new-event-queue",
+    ),
+    path(
+        "connectors/<int:pk>/event-queues/set-up/",
+        event_queue_setups.NewEventQueueSetup.as_view(),
+        name="new-event-queue-setup",
+    ),
+    path(
+        "event-queue-setups/<int:pk>/dismiss/",
+        event_queue_setups.DismissEventQueueSetup.as_view(),
+        name="dismiss-event-queue-setup",
     ),
     path("event-queues/<int:pk>/delete/", event_queues.DeleteEventQueue.as_view(), name="delete-event-queue"),
     path("event-queues/stack.yaml", event_queues.download_stack, name="event-queue-stack"),

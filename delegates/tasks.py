@@ -7,6 +7,7 @@ from uuid import UUID
 from celery import shared_task
 
 from delegates import built_in_delegate
+from delegates.event_queues.setups import advance_setup, list_due_setups
 from delegates.models import DelegateTask
 from delegates.protocol import leases, liveness, sessions
 from delegates.retention import erase_old_secret_values
@@ -38,6 +39,8 @@ def tick(**_: Any) -> None:
             route_waiting_tasks(now)
             for task_id in built_in_delegate.list_offered_tasks(now):
                 run_built_in.apply_async(kwargs={"task_id": str(task_id)}, expires=5)
+        for setup_id in list_due_setups(now):
+            advance_event_queue_setup.apply_async(kwargs={"setup_id": setup_id}, expires=5)
     except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
@@ -48,3 +51,14 @@ def tick(**_: Any) -> None:
 def run_built_in(*, task_id: str, **_: Any) -> None:
     """Run one task that is offered to the built-in delegate."""
     built_in_delegate.run_offered_task(UUID(task_id))
+
+
+@shared_task(name="delegates.tasks.advance_event_queue_setup")
+def advance_event_queue_setup(*, setup_id: int, **_: Any) -> None:
+    """Run one pass over a set-up of events."""
+    try:
+        advance_setup(setup_id, get_database_time())
+    except OUTAGE_ERRORS as error:
+        if not is_outage(error):
+            raise
+        logger.warning("A pass over a set-up of events failed, a later one follows: %s", error)

@@ -14,6 +14,11 @@ SERVICE = "cloudformation"
 STACK_RESOURCE_TYPE = "AWS::CloudFormation::Stack"
 # Placeholder of DescribeStacks for a hidden parameter.
 HIDDEN_PARAMETER_VALUE = "****"
+SUCCESS_STATUSES = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE")
+REASON_CHARACTERS = 1_000
+# Part of AWS's reason for resources that it cancelled because of another failure.
+_CANCELLED_REASON = "cancelled"
+_PARTICIPLES = {"create": "created", "update": "updated", "delete": "deleted"}
 NO_UPDATES_MESSAGE = "No updates are to be performed"
 _NOT_FOUND_MESSAGE = "does not exist"
 
@@ -92,6 +97,17 @@ class StackEvent:
     @property
     def is_failure(self) -> bool:
         return self.status.endswith("_FAILED")
+
+    @property
+    def is_cause(self) -> bool:
+        """Return whether a resource failed by itself: AWS did not cancel it because of another failure."""
+        return self.is_failure and not self.is_stack_event and _CANCELLED_REASON not in self.reason.lower()
+
+    def describe_failure(self) -> str:
+        """Return the failure of a resource as a clause, with AWS's reason."""
+        reason = self.reason[:REASON_CHARACTERS].strip() or "AWS gave no reason"
+        verb = self.status.removesuffix("_FAILED").lower()
+        return f"{self.logical_id} ({self.type}) could not be {_PARTICIPLES.get(verb, verb)}: {reason}"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from connectors.api import connectors, event_queues, file_deletions, file_nodes, files, secrets
+from connectors.api import (
+    connectors,
+    event_queue_setups,
+    event_queues,
+    file_deletions,
+    file_nodes,
+    files,
+    secrets,
+)
 
 urlpatterns = [
     path("connectors", connectors.Connectors.as_view(), name="api-connectors"),
@@ -13,6 +21,17 @@ urlpatterns = [
     ),
     path("event-queues", event_queues.EventQueues.as_view(), name="api-event-queues"),
     path("event-queues/<int:pk>", event_queues.EventQueueDetail.as_view(), name="api-event-queue"),
+    path("event-queue-setups", event_queue_setups.EventQueueSetups.as_view(), name="api-event-queue-setups"),
+    path(
+        "event-queue-setups/<int:pk>",
+        event_queue_setups.EventQueueSetupDetail.as_view(),
+        name="api-event-queue-setup",
+    ),
+    path(
+        "event-queue-setups/<int:pk>/dismiss",
+        event_queue_setups.DismissEventQueueSetup.as_view(),
+        name="api-dismiss-event-queue-setup",
+    ),
     path("secrets", secrets.Secrets.as_view(), name="api-secrets"),
     path("secrets/<int:pk>", secrets.SecretDetail.as_view(), name="api-secret"),
     path("secrets/<int:pk>/uses", secrets.SecretUsages.as_view(), name="api-secret-uses"),

@@ -6,6 +6,7 @@ from connectors.operations.connectors import (
     delete_connector,
     update_connector,
 )
+from connectors.operations.event_queue_setups import dismiss_event_queue_setup, start_event_queue_setup
 from connectors.operations.event_queues import create_event_queue, delete_event_queue
 from connectors.operations.file_deletions import delete_file, purge_deletion, undelete_files
 from connectors.operations.files import create_folder, move_file, restore_file, save_file
@@ -21,11 +22,13 @@ __all__ = [
     "delete_event_queue",
     "delete_file",
     "delete_secret",
+    "dismiss_event_queue_setup",
     "move_file",
     "purge_deletion",
     "restore_file",
     "run_secret_test",
     "save_file",
+    "start_event_queue_setup",
     "undelete_files",
     "update_connector",
     "update_secret",

@@ -18,7 +18,7 @@ QueueReaderFinder = Callable[[str], str]
 """Returns what else reads the queue with a URL, such as "The trigger push", or an empty text."""
 _reader_finders: Final[list[QueueReaderFinder]] = []
 
-_REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
+REGION: Final = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}\Z")
 
 
 def register_queue_reader_finder(finder: QueueReaderFinder) -> None:
@@ -37,13 +37,8 @@ def _require_unread(queue_url: str) -> None:
             )
 
 
-def create_event_queue(*, actor: User, connector: Connector, queue_url: str, region: str = "") -> EventQueue:
-    """Add the event queue of a region; without `region`, that of the queue's address.
-
-    Workers read it with the credentials of the connector from now on. Raises `BadInput`, or `Conflict` if the
-    region has a queue or the queue another reader.
-    """
-    require(actor, "core_connector_edit", connector)
+def require_own_reads(connector: Connector) -> None:
+    """Check that Slipway itself can read queues of a connector. Raises `BadInput` with the way out."""
     if connector.kind != Connector.Kind.AWS:
         raise BadInput("Only connectors to AWS have event queues.")
     if parse_aws_spec(connector.spec).is_remote:
@@ -51,6 +46,16 @@ def create_event_queue(*, actor: User, connector: Connector, queue_url: str, reg
             "This connector connects through a delegate. Event queues are read by Slipway itself: use a "
             "connector that connects through Slipway."
         )
+
+
+def create_event_queue(*, actor: User, connector: Connector, queue_url: str, region: str = "") -> EventQueue:
+    """Add the event queue of a region; without `region`, that of the queue's address.
+
+    Workers read it with the credentials of the connector from now on. Raises `BadInput`, or `Conflict` if the
+    region has a queue or the queue another reader.
+    """
+    require(actor, "core_connector_edit", connector)
+    require_own_reads(connector)
     region = region or get_queue_region(queue_url)
     if problems := _find_problems(connector, queue_url, region):
         raise BadInput("The event queue is not valid.", errors=problems)
@@ -82,7 +87,7 @@ def delete_event_queue(*, actor: User, queue: EventQueue) -> None:
 def _find_problems(connector: Connector, queue_url: str, region: str) -> list[dict[str, str]]:
     if not QUEUE_URL.match(queue_url):
         return [{"path": "queue_url", "message": "Enter the URL of a queue, as SQS shows it."}]
-    if not _REGION.match(region):
+    if not REGION.match(region):
         return [{"path": "region", "message": "Enter a region, such as eu-central-1."}]
     # Only a connector with an endpoint of its own may lead elsewhere than to AWS.
     if not connector.spec.get("endpoint_url") and get_queue_region(queue_url) != region:

@@ -20,6 +20,7 @@ from connectors.forms.vault_connectors import (
     VaultConnectorForm,
 )
 from connectors.host_keys import get_known_server, is_ssh_connector
+from connectors.live import get_setup_topic
 from connectors.models import Connector, Secret
 from connectors.operations import (
     accept_host_key,
@@ -28,7 +29,7 @@ from connectors.operations import (
     delete_connector,
     update_connector,
 )
-from connectors.queries import list_event_queues
+from connectors.queries import list_event_queue_setups, list_event_queues
 from connectors.required_access import find_missing_permissions, get_connector_requirements
 from connectors.usages import count_connector_usages, describe_connector_records, find_usages
 from rbac.models import Scope
@@ -112,6 +113,7 @@ def show_connector(request: PageRequest, pk: int) -> HttpResponse:
     connector = _get_connector(request, pk)
     rights = get_permissions(request.user, connector)
     lacks = find_missing_permissions(request.user, get_connector_requirements(connector))
+    setups = list_event_queue_setups(connector)
     content = {
         "connector": connector,
         "uses": find_usages(connector, request.user),
@@ -121,6 +123,8 @@ def show_connector(request: PageRequest, pk: int) -> HttpResponse:
         "can_test": not lacks,
         "lacks": lacks,
         "event_queues": list_event_queues(connector) if connector.kind == Connector.Kind.AWS else None,
+        "event_queue_setups": setups,
+        "setup_topics": get_setup_topic(connector) if any(setup.is_running for setup in setups) else "",
         "tests_now": not lacks and request.session.pop(SAVED_CONNECTOR_KEY, None) == connector.pk,
     }
     return render(request, "connectors/connector.html", content)

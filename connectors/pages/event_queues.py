@@ -1,20 +1,18 @@
 """Pages of event queues: create, delete, and the template of a queue. Their connector lists them."""
 
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from connectors.event_queue_template import STACK_FILE
 from connectors.forms.event_queues import NewEventQueueForm
 from connectors.models import Connector, EventQueue
 from connectors.operations import create_event_queue, delete_event_queue
 from connectors.pages.connectors import EDIT_PERMISSION, VIEW_PERMISSION, ConnectorPage
 from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.forms.resource_pages import Breadcrumb, CreateChildPage, DeletePage
-
-STACK_FILE: Final = Path(__file__).parent.parent / "event_queue_stack.yaml"
 
 
 def _get_queue(request: PageRequest, pk: int) -> EventQueue:

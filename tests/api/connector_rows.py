@@ -1,6 +1,11 @@
 """Every named route about connectors, secrets and files."""
 
-from tests.api.extra_objects import event_queue, event_queue_form, inquiry
+from tests.api.extra_objects import (
+    event_queue,
+    event_queue_form,
+    event_queue_setup,
+    inquiry,
+)
 from tests.api.requests import IN_SCOPE, Ask, Row, add_scope, allow_get, get, use_key_of
 from tests.api.required_access import Lists, Needs, SignedIn
 from tests.secret_watch.marker import planted
@@ -54,6 +59,18 @@ CONNECTORS: dict[str, Row] = {
     "api-event-queue": Row(
         (get(Needs("core_connector_view")), Ask("delete", Needs("core_connector_edit", 204))), event_queue
     ),
+    "api-event-queue-setups": Row(
+        (
+            get(Lists("core_connector_view", sign="eu-west-1")),
+            Ask(
+                "post",
+                Needs("core_connector_edit", 201),
+                body=lambda world: {"connector": world.connector.pk, "region": "us-east-1"},
+            ),
+        )
+    ),
+    "api-event-queue-setup": Row((get(Needs("core_connector_view")),), event_queue_setup),
+    "api-dismiss-event-queue-setup": Row((Ask("post", Needs("core_connector_edit")),), event_queue_setup),
     "api-aws-regions": allow_get(SignedIn()),
     "api-secrets": Row(
         (

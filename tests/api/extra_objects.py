@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from catalog.models import Service
-from connectors.models import EventQueue
+from connectors.models import EventQueue, EventQueueSetup
 from delegates.models import DelegateTask, LookupRequest
 from inventory.models.adoption import Adoption
 from inventory.models.drift import Drift, DriftComparison
@@ -76,6 +76,16 @@ def event_queue_form(world: World) -> dict[str, Any]:
         "region": "us-east-1",
         "queue_url": "https://sqs.us-east-1.amazonaws.com/123456789012/slipway-events",
     }
+
+
+def event_queue_setup(world: World) -> dict[str, Any]:
+    """Return the key of the failed set-up of events of the world's connector."""
+    return {"pk": EventQueueSetup.objects.get(connector=world.connector, status="FAILED").pk}
+
+
+def event_queue_setup_form(world: World) -> dict[str, Any]:
+    """Return the settings of another set-up of events."""
+    return {"region": "us-east-1", "stack_name": "slipway-events-aws", "confirmed": "on"}
 
 
 def audit_entry(world: World) -> dict[str, Any]:

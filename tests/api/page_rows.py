@@ -8,6 +8,8 @@ from tests.api.extra_objects import (
     delegate_task,
     event_queue,
     event_queue_form,
+    event_queue_setup,
+    event_queue_setup_form,
     inquiry,
     invitation_form,
 )
@@ -310,6 +312,17 @@ PAGES: dict[str, Row] = {
             Ask("post", Needs("core_connector_edit", 302), body=event_queue_form, is_form=True),
         ),
         use_key_of("connector"),
+    ),
+    "new-event-queue-setup": Row(
+        (
+            get(Needs("core_connector_edit")),
+            Ask("post", Needs("core_connector_edit", 302), body=event_queue_setup_form, is_form=True),
+        ),
+        use_key_of("connector"),
+    ),
+    "dismiss-event-queue-setup": Row(
+        (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 302), is_form=True)),
+        event_queue_setup,
     ),
     "delete-event-queue": Row(
         (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 302), is_form=True)),

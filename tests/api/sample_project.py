@@ -6,7 +6,15 @@ from datetime import timedelta
 from django.utils import timezone
 
 from catalog.models import Artifact, Environment, Infrastructure, Manifest, Service, ServiceOverride
-from connectors.models import Connector, EventQueue, FileDeletion, FileNode, FileVersion, Secret
+from connectors.models import (
+    Connector,
+    EventQueue,
+    EventQueueSetup,
+    FileDeletion,
+    FileNode,
+    FileVersion,
+    Secret,
+)
 from delegates.models import Delegate, DelegateToken
 from deployments.execution import operations
 from deployments.models import Approval, Execution, FreezeWindow
@@ -118,6 +126,17 @@ def make_world(scope: Scope, member: User, runner: User) -> World:
         connector=connector,
         region="eu-central-1",
         queue_url=f"https://sqs.eu-central-1.amazonaws.com/123456789012/slipway-{connector.pk}",
+    )
+    EventQueueSetup.objects.create(
+        connector=connector,
+        region="eu-west-1",
+        stack_name="slipway-events",
+        status=EventQueueSetup.Status.FAILED,
+        message=f"{CANARY} failure",
+        started_by=member,
+        started_at=timezone.now(),
+        due_at=timezone.now(),
+        ended_at=timezone.now(),
     )
     file = FileNode.objects.create(scope=scope, path="/task.yaml", content=TASK_DEFINITION)
     FileVersion.objects.create(node=file, version=1, content=TASK_DEFINITION, by=member)

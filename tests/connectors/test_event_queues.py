@@ -2,9 +2,9 @@
 
 import pytest
 
+from connectors.event_queue_template import STACK_FILE
 from connectors.models import Connector, EventQueue
 from connectors.operations import create_event_queue
-from connectors.pages.event_queues import STACK_FILE
 from delegates.event_queues import events
 from rbac.models import Scope, User
 from tests.api.sample_project import make_world

@@ -33,6 +33,9 @@ def get_object(attribute: str) -> Callable[[World], Any]:
 TABLES: dict[str, Table] = {
     "connectors.connector": Table(get_object("connector"), "core_connector_view"),
     "connectors.eventqueue": Table(lambda world: world.connector.event_queues.get(), "core_connector_view"),
+    "connectors.eventqueuesetup": Table(
+        lambda world: world.connector.event_queue_setups.get(), "core_connector_view"
+    ),
     "connectors.filenode": Table(get_object("file"), "core_file_view"),
     "connectors.secret": Table(get_object("secret"), "core_secret_view"),
     "delegates.delegate": Table(get_object("delegate"), "core_delegate_view"),

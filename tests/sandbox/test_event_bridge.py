@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connectors.pages.event_queues import STACK_FILE
+from connectors.event_queue_template import STACK_FILE
 from tests.contract.endpoint import Aws
 
 PATTERN = {"source": ["aws.ecs"], "detail-type": ["ECS Deployment State Change", "ECS Task State Change"]}

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aws.apis.cloudformation import (
+    SUCCESS_STATUSES,
     CloudFormationClient,
     Stack,
     format_stack_parameters,
@@ -18,7 +19,6 @@ from steps.actions.cloudformation.operations import (
     DELETED_STATUS,
     FAILED_CREATION_STATUS,
     SAVED_STACK,
-    SUCCESS_STATUSES,
     UPDATABLE_STATUSES,
     StackProgress,
     confirm_stack_write,

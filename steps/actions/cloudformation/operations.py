@@ -3,7 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from aws.apis.cloudformation import CloudFormationClient, Stack, StackEvent
+from aws.apis.cloudformation import (
+    REASON_CHARACTERS,
+    SUCCESS_STATUSES,
+    CloudFormationClient,
+    Stack,
+    StackEvent,
+)
 from aws.errors import Denied
 from steps.actions.base import ActionFailed
 from steps.actions.confirmations import (
@@ -18,7 +24,6 @@ from steps.actions.context import StepContext
 
 DELETED_STATUS = "DELETE_COMPLETE"
 FAILED_CREATION_STATUS = "ROLLBACK_COMPLETE"
-SUCCESS_STATUSES = ("CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE")
 UPDATABLE_STATUSES = (*SUCCESS_STATUSES, "UPDATE_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_COMPLETE")
 ROLLED_BACK_STATUS = "UPDATE_ROLLBACK_COMPLETE"
 ROLLBACK_FAILED_STATUS = "UPDATE_ROLLBACK_FAILED"
@@ -57,9 +62,6 @@ def get_stack_region(context: StepContext, name: str) -> str:
 STACK_CHANGED = "stack changed"
 _NEWEST_EVENT_KEY, _STATUS_KEY, _FAILURE_KEY = "newest event", "status", "first failure"
 _BEGUN_KEY, _DENIED_KEY = "begun", "events denied"
-# Part of AWS's reason for resources that it cancelled because of another failure.
-_CANCELLED_REASON = "cancelled"
-REASON_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def follow_operation(
             continue
         if event.is_stack_event:
             context.progress[_STATUS_KEY] = event.status
-        elif event.is_failure and _CANCELLED_REASON not in event.reason.lower():
+        elif event.is_cause:
             _record_failure(context, event)
     if new_events:
         context.progress[_NEWEST_EVENT_KEY] = new_events[-1].id
@@ -165,10 +167,7 @@ def _list_newer_events(client: CloudFormationClient, stack: str, after: str) -> 
 def _record_failure(context: StepContext, event: StackEvent) -> None:
     if _FAILURE_KEY in context.progress:
         return
-    reason = event.reason[:REASON_CHARACTERS].strip() or "AWS gave no reason"
-    verb = event.status.removesuffix("_FAILED").lower()
-    participle = {"create": "created", "update": "updated", "delete": "deleted"}.get(verb, verb)
-    text = f"{event.logical_id} ({event.type}) could not be {participle}: {reason}"
+    text = event.describe_failure()
     context.progress[_FAILURE_KEY] = text
     context.log(f"First failure: {text}", "error")
 

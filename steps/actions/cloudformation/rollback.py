@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from aws.apis.cloudformation import (
     HIDDEN_PARAMETER_VALUE,
+    SUCCESS_STATUSES,
     Stack,
     format_stack_parameters,
     format_stack_tags,
@@ -19,7 +20,6 @@ from steps.actions.cloudformation.operations import (
     ROLLED_BACK_STATUS,
     SAVED_STACK,
     STACK_CHANGED,
-    SUCCESS_STATUSES,
     follow_operation,
     get_last_token,
     is_terminal_status,

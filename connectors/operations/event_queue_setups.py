@@ -1,0 +1,102 @@
+"""Operations on set-ups of event queues: start and dismiss. Workers do the rest."""
+
+import re
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+
+from connectors.live import publish_setup_changed
+from connectors.models import Connector, EventQueueSetup
+from connectors.operations.event_queues import REGION, require_own_reads
+from connectors.specs.aws import parse_aws_spec
+from rbac.audit import record_audit_entry
+from rbac.models import User
+from rbac.policy import require
+from web.clock import get_database_time
+from web.http.problems import BadInput, Conflict
+
+# The name of a queue, of which the stack has one with a suffix, has at most 80 characters.
+NAME_CHARACTERS: Final = 70
+_STACK_NAME: Final = re.compile(rf"[a-zA-Z][-a-zA-Z0-9]{{0,{NAME_CHARACTERS - 1}}}\Z", re.ASCII)
+
+
+def get_default_stack_name(connector: Connector) -> str:
+    """Return the name of the stack for the events of a connector."""
+    identifier = re.sub(r"[^a-zA-Z0-9]+", "-", connector.identifier)
+    return f"slipway-events-{identifier}"[:NAME_CHARACTERS].rstrip("-")
+
+
+def start_event_queue_setup(
+    *, actor: User, connector: Connector, region: str = "", stack_name: str = ""
+) -> EventQueueSetup:
+    """Let workers create a stack with an event queue, with the rights of `actor`, and read its queue.
+
+    Without `region` it is the test region. Raises `BadInput`, or `Conflict` if the region has a queue or a
+    set-up.
+    """
+    require(actor, "core_connector_edit", connector)
+    require_own_reads(connector)
+    region = region or parse_aws_spec(connector.spec).test_region
+    stack_name = stack_name or get_default_stack_name(connector)
+    if problems := _find_problems(region, stack_name):
+        raise BadInput("The set-up of events is not valid.", errors=problems)
+    if connector.event_queues.filter(region=region).exists():
+        raise Conflict(
+            f"The connector has an event queue in {region}. Delete it first, or use another region."
+        )
+    now = get_database_time()
+    setup = EventQueueSetup(
+        connector=connector,
+        region=region,
+        stack_name=stack_name,
+        started_by=actor,
+        started_at=now,
+        due_at=now,
+    )
+    try:
+        with transaction.atomic():
+            # The new set-up replaces the failure on the page.
+            _filter_failures(connector).filter(region=region).update(dismissed_at=now)
+            setup.save()
+            _record(actor, setup, "create")
+            publish_setup_changed(connector.pk)
+    except IntegrityError as exc:
+        raise Conflict(f"Events are being set up in {region} already. Wait for the end.") from exc
+    return setup
+
+
+def dismiss_event_queue_setup(*, actor: User, setup: EventQueueSetup) -> None:
+    """Hide a failed set-up from the page of its connector. Raises `Conflict` unless it failed."""
+    require(actor, "core_connector_edit", setup.connector)
+    with transaction.atomic():
+        failures = _filter_failures(setup.connector).filter(pk=setup.pk)
+        if not failures.update(dismissed_at=get_database_time()):
+            raise Conflict("Only a failed set-up that is not dismissed yet can be dismissed.")
+        _record(actor, setup, "dismiss")
+        publish_setup_changed(setup.connector_id)
+    setup.refresh_from_db(fields=["dismissed_at"])
+
+
+def _filter_failures(connector: Connector) -> Any:
+    return EventQueueSetup.objects.filter(
+        connector=connector, status=EventQueueSetup.Status.FAILED, dismissed_at=None
+    )
+
+
+def _find_problems(region: str, stack_name: str) -> list[dict[str, str]]:
+    problems = []
+    if not REGION.match(region):
+        problems.append({"path": "region", "message": "Enter a region, such as eu-central-1."})
+    if not _STACK_NAME.match(stack_name):
+        text = f"Enter at most {NAME_CHARACTERS} letters, digits and dashes, with a letter first."
+        problems.append({"path": "stack_name", "message": text})
+    return problems
+
+
+def _record(actor: User, setup: EventQueueSetup, verb: str) -> None:
+    values = {
+        "connector": setup.connector.identifier,
+        "region": setup.region,
+        "stack_name": setup.stack_name,
+    }
+    record_audit_entry(actor=actor, action=f"eventqueuesetup.{verb}", thing=setup, after=values)

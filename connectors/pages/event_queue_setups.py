@@ -1,0 +1,88 @@
+"""Pages of set-ups of events: start and dismiss. Their connector shows the progress."""
+
+import json
+from typing import Any
+
+from django.urls import reverse
+
+from aws.policies import list_event_setup_actions
+from connectors.event_queue_template import list_template_resources
+from connectors.forms.event_queue_setups import NewEventQueueSetupForm
+from connectors.models import Connector, EventQueueSetup
+from connectors.operations import dismiss_event_queue_setup, start_event_queue_setup
+from connectors.operations.event_queues import require_own_reads
+from connectors.pages.connectors import EDIT_PERMISSION, VIEW_PERMISSION, ConnectorPage
+from web.forms.pages import PageRequest, get_visible
+from web.forms.resource_pages import Breadcrumb, ConfirmPage, CreateChildPage
+from web.http.problems import BadInput
+
+
+def _get_setup(request: PageRequest, pk: int) -> EventQueueSetup:
+    rows = EventQueueSetup.objects.select_related("connector__scope")
+    return get_visible(request, VIEW_PERMISSION, rows, pk=pk)
+
+
+class NewEventQueueSetup(ConnectorPage, CreateChildPage[Connector]):
+    """Show what a set-up creates and what it needs, and start it after a confirmation."""
+
+    template_name = "connectors/event_queue_setup.html"
+    permission = EDIT_PERMISSION
+    title = "Set up events"
+    here = "Set up events"
+    button = "Create stack"
+    refusal_title = "Could not set up events"
+    done = "Slipway creates the stack within seconds. The progress is below."
+
+    def build_form(self) -> NewEventQueueSetupForm:
+        posted = self.request.POST if self.request.method == "POST" else None
+        initial = {
+            name: self.request.GET[name] for name in ("region", "stack_name") if self.request.GET.get(name)
+        }
+        return NewEventQueueSetupForm(posted, connector=self.object, initial=initial)
+
+    def get_context(self, form: NewEventQueueSetupForm) -> dict[str, Any]:
+        statement = {"Effect": "Allow", "Action": list_event_setup_actions(), "Resource": "*"}
+        policy = {"Version": "2012-10-17", "Statement": [statement]}
+        return {
+            "connector": self.object,
+            "obstacle": self._find_obstacle(),
+            "resources": list_template_resources(),
+            "policy": json.dumps(policy, indent=2),
+        }
+
+    def _find_obstacle(self) -> str:
+        try:
+            require_own_reads(self.object)
+        except BadInput as problem:
+            return problem.detail
+        return ""
+
+    def save(self, form: NewEventQueueSetupForm) -> EventQueueSetup:
+        return start_event_queue_setup(
+            actor=self.request.user,
+            connector=self.object,
+            region=form.cleaned_data["region"],
+            stack_name=form.cleaned_data["stack_name"],
+        )
+
+
+class DismissEventQueueSetup(ConfirmPage[EventQueueSetup]):
+    """Hide a failed set-up from the page of its connector."""
+
+    load = staticmethod(_get_setup)
+    permission = EDIT_PERMISSION
+    verb = "Dismiss"
+    noun = "failure"
+    parents = ConnectorPage.parents
+    text = "The failure is no longer shown at the connector. Nothing changes in AWS."
+    done = "Failure dismissed."
+
+    def get_name(self) -> str:
+        return f"the failure of {self.object.stack_name}"
+
+    def get_breadcrumbs(self) -> list[Breadcrumb]:
+        connector = self.object.connector
+        return [*self.get_parents(), Breadcrumb(connector.name, reverse("connector", args=[connector.pk]))]
+
+    def perform(self, **values: Any) -> None:
+        dismiss_event_queue_setup(actor=self.request.user, setup=self.object)

@@ -1,0 +1,245 @@
+"""A worker creates the stack of an event queue once, follows it, and adds its queue."""
+
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from aws.caller import Caller
+from connectors.models import Connector, EventQueue, EventQueueSetup
+from connectors.operations import dismiss_event_queue_setup, start_event_queue_setup
+from delegates.access.aws_access import get_local_caller
+from delegates.event_queues.readers import QueueReader
+from delegates.event_queues.setups import PASS_DURATION, advance_setup, list_due_setups
+from rbac.models import AuditEntry, Scope, User
+from sandbox.process import SandboxProcess
+from tests.api.sample_project import make_world
+from tests.fixtures.worker_crashes import KILLED, run_in_fork
+from web.clock import get_database_time
+from web.http.problems import Conflict
+
+pytestmark = pytest.mark.django_db
+REGION, NAME = "us-east-1", "slipway-events-aws"
+CREATION_SECONDS = 60
+
+
+@pytest.fixture
+def connector(project: Scope, admin: User, sandbox: SandboxProcess, settings: Settings) -> Connector:
+    """A connector to the pretend account, without queues."""
+    settings.ALLOW_AWS_ENDPOINTS = True
+    connector = make_world(project, admin, admin).connector
+    connector.spec = {
+        "credentials": "AccessKey",
+        "access_key_id": "AKIASANDBOX",
+        "endpoint_url": sandbox.url,
+        "test_region": REGION,
+    }
+    connector.save()
+    EventQueue.objects.all().delete()
+    EventQueueSetup.objects.all().delete()
+    return connector
+
+
+@pytest.fixture
+def aws(connector: Connector) -> Caller:
+    """Another client of the same account."""
+    return get_local_caller(connector, REGION)
+
+
+class Worker:
+    """A worker whose clock moves with that of the sandbox."""
+
+    def __init__(self, sandbox: SandboxProcess) -> None:
+        self.sandbox = sandbox
+        self.now: datetime = get_database_time()
+
+    def advance(self, seconds: float = 0) -> None:
+        self.now += timedelta(seconds=seconds)
+        self.sandbox.advance(seconds)
+        for pk in list_due_setups(self.now):
+            assert advance_setup(pk, self.now)
+
+    def follow(self, setup: EventQueueSetup) -> EventQueueSetup:
+        """Run passes until the set-up ends."""
+        for _ in range(40):
+            self.advance(5)
+            setup.refresh_from_db()
+            if not setup.is_running:
+                return setup
+        raise AssertionError(setup.message)
+
+
+@pytest.fixture
+def worker(sandbox: SandboxProcess) -> Worker:
+    return Worker(sandbox)
+
+
+def list_effects(sandbox: SandboxProcess, mark: int) -> list[str]:
+    return [entry["operation"] for entry in sandbox.journal(mark) if entry["effect"]]
+
+
+def start_service(aws: Caller, sandbox: SandboxProcess) -> None:
+    """Create an ECS service, of which ECS sends events."""
+    container = {"name": "web", "image": "myapp:1", "portMappings": [{"containerPort": 80}]}
+    definition = {
+        "family": "myapp",
+        "requiresCompatibilities": ["FARGATE"],
+        "networkMode": "awsvpc",
+        "cpu": "256",
+        "memory": "512",
+        "containerDefinitions": [container],
+    }
+    arn = aws.call("ecs", "RegisterTaskDefinition", definition)["taskDefinition"]["taskDefinitionArn"]
+    network = {"awsvpcConfiguration": {"subnets": sandbox.seed()["subnets"][:1]}}
+    service = {"cluster": "demo", "serviceName": "myapp", "taskDefinition": arn, "desiredCount": 1}
+    aws.call("ecs", "CreateService", service | {"launchType": "FARGATE", "networkConfiguration": network})
+
+
+def test_a_click_ends_with_a_queue_that_receives_events(
+    connector: Connector, worker: Worker, admin: User, client: Client, sandbox: SandboxProcess, aws: Caller
+) -> None:
+    mark = sandbox.last_number()
+    client.force_login(admin)
+    page = f"/connectors/{connector.pk}/"
+    form = client.get(f"{page}event-queues/set-up/").content.decode()
+    for text in ("AWS::SQS::Queue", "AWS::Events::Rule", "sqs:CreateQueue", "cloudformation:CreateStack"):
+        assert text in form
+    values = {"region": REGION, "stack_name": NAME}
+    assert client.post(f"{page}event-queues/set-up/", values).status_code == 400
+    posted = client.post(f"{page}event-queues/set-up/", values | {"confirmed": "on"})
+    assert (posted.status_code, posted["Location"]) == (302, page)
+    assert "Setting up events in us-east-1" in client.get(page).content.decode()
+
+    setup = worker.follow(EventQueueSetup.objects.get())
+    assert (setup.status, setup.message, setup.account) == ("SUCCEEDED", "", "123456789012")
+    assert list_effects(sandbox, mark) == ["CreateStack"]
+    queue = EventQueue.objects.get()
+    assert queue.queue_url.endswith(f"/{NAME}")
+    entries = AuditEntry.objects.filter(action__startswith="eventqueue").order_by("pk")
+    assert list(entries.values_list("action", "actor_name")) == [
+        ("eventqueuesetup.create", "admin"),
+        ("eventqueue.create", "admin"),
+    ]
+    assert queue.queue_url in client.get(page).content.decode()
+
+    start_service(aws, sandbox)
+    sandbox.advance(30)
+    reader = QueueReader(queue.pk, "one")
+    assert reader.claim()
+    assert reader.read(wait_seconds=0)
+    queue.refresh_from_db()
+    assert queue.get_state(get_database_time()) == EventQueue.State.RECEIVING
+
+
+def test_two_workers_create_one_stack(
+    connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess
+) -> None:
+    setup, mark = start_event_queue_setup(actor=admin, connector=connector), sandbox.last_number()
+    rival: list[bool] = []
+
+    class Interleaved:
+        """A caller beside which another worker runs a pass before each call."""
+
+        def __init__(self, caller: Caller) -> None:
+            self.caller = caller
+
+        def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            rival.append(advance_setup(setup.pk, worker.now))
+            return self.caller.call(service, operation, params)
+
+    worker.now += timedelta(seconds=1)
+    assert advance_setup(
+        setup.pk, worker.now, get_caller=lambda *place: Interleaved(get_local_caller(*place))
+    )
+    assert rival == [False] * 3
+    # A worker whose claim has run out changes nothing any more, also if it comes back late.
+    EventQueueSetup.objects.update(due_at=worker.now, stack_id="")
+    assert advance_setup(setup.pk, worker.now)
+    assert worker.follow(setup).status == "SUCCEEDED"
+    assert list_effects(sandbox, mark) == ["CreateStack"]
+
+
+def test_a_stack_of_somebody_else_stays_and_another_name_goes_on(
+    connector: Connector, worker: Worker, admin: User, aws: Caller, sandbox: SandboxProcess
+) -> None:
+    template = "Resources: {Only: {Type: AWS::CloudFormation::WaitConditionHandle}}"
+    tags = [{"Key": "slipway:event-queue-setup", "Value": "5b0b2c1e-8d0b-4b52-9ac5-1d6e0bb3a111"}]
+    aws.call("cloudformation", "CreateStack", {"StackName": NAME, "TemplateBody": template, "Tags": tags})
+    sandbox.advance(CREATION_SECONDS)
+    mark = sandbox.last_number()
+    setup = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
+    assert setup.status == "FAILED"
+    assert setup.message.startswith(
+        f"A stack {NAME} exists in us-east-1, which Slipway did not create for this connector."
+    )
+    assert list_effects(sandbox, mark) == []
+    again = start_event_queue_setup(actor=admin, connector=connector, stack_name="other")
+    assert worker.follow(again).status == "SUCCEEDED"
+    setup.refresh_from_db()
+    assert setup.dismissed_at
+
+
+def test_a_failure_shows_the_first_failed_event_and_leaves_nothing(
+    connector: Connector, worker: Worker, admin: User, aws: Caller, sandbox: SandboxProcess, client: Client
+) -> None:
+    aws.call("sqs", "CreateQueue", {"QueueName": f"{NAME}-dead"})
+    setup = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
+    assert setup.message == (
+        f"DeadLetters (AWS::SQS::Queue) could not be created: {NAME}-dead already exists in stack. "
+        "Use another stack name, or delete what has this name. Then set up events again."
+    )
+    client.force_login(admin)
+    page = client.get(f"/connectors/{connector.pk}/").content.decode()
+    assert "Events could not be set up in us-east-1" in page
+    assert "already exists in stack" in page
+    (url,) = aws.call("sqs", "ListQueues", {})["QueueUrls"]
+    aws.call("sqs", "DeleteQueue", {"QueueUrl": url})
+    # What failed is gone, so the same name is free.
+    assert worker.follow(start_event_queue_setup(actor=admin, connector=connector)).status == "SUCCEEDED"
+    with pytest.raises(Conflict, match="Only a failed set-up"):
+        dismiss_event_queue_setup(actor=admin, setup=setup)
+
+
+def test_a_denied_call_names_the_missing_permission(
+    connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess
+) -> None:
+    sandbox.fault("denied", service="cloudformation", operation="CreateStack", count=1)
+    setup = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
+    assert "Allow cloudformation:CreateStack to" in setup.message
+    assert setup.message.endswith("Then set up events again.")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_killed_around_the_creation_leaves_one_stack(
+    connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess, moment: str
+) -> None:
+    setup, mark = start_event_queue_setup(actor=admin, connector=connector), sandbox.last_number()
+
+    class Mortal:
+        """A caller whose process ends around CreateStack."""
+
+        def __init__(self, caller: Caller) -> None:
+            self.caller = caller
+
+        def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            is_last = operation == "CreateStack"
+            answer = self.caller.call(service, operation, params) if moment == "after" or not is_last else {}
+            if is_last:
+                os._exit(KILLED)
+            return answer
+
+    def run() -> None:
+        advance_setup(setup.pk, worker.now, get_caller=lambda *place: Mortal(get_local_caller(*place)))
+
+    worker.now += timedelta(seconds=1)
+    assert run_in_fork(run) == KILLED
+    assert list_effects(sandbox, mark) == ["CreateStack"] * (moment == "after")
+    worker.now += PASS_DURATION
+    setup = worker.follow(setup)
+    assert (setup.status, EventQueue.objects.count()) == ("SUCCEEDED", 1)
+    assert list_effects(sandbox, mark) == ["CreateStack"]
