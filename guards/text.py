@@ -83,7 +83,7 @@ def find_name_problem(name: str, max_characters: int) -> InputProblem | None:
         )
     for position, character in enumerate(name):
         if description := _describe_misleading_character(character):
-            return InputProblem(f"a name may not hold {description}", "remove it", 1, position + 1)
+            return InputProblem(f"character {position + 1} of the name is {description}", "remove it")
     return None
 
 
@@ -92,10 +92,10 @@ def _describe_misleading_character(character: str) -> str:
     if not _INVISIBLE.match(character):
         return ""
     if _BIDI.match(character):
-        return f"U+{ord(character):04X}, which turns the direction of the text"
+        return f"U+{ord(character):04X}, which changes the text direction"
     if _LINE_ENDS.match(character):
         return "a line end"
-    return f"U+{ord(character):04X}, which cannot be seen"
+    return f"U+{ord(character):04X}, which is invisible"
 
 
 def sanitize_text(text: str) -> str:

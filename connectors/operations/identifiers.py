@@ -13,7 +13,7 @@ def validate_name(name: str) -> str:
     """Return the name without surrounding spaces. Raises `BadInput` if no printable character is left."""
     cleaned = name.strip()
     if fault := find_name_problem(cleaned, NAME_CHARACTERS):
-        raise BadInput(fault.display_message, errors=[fault.to_json() | {"path": "name"}])
+        raise BadInput(fault.display_message, errors=[{"path": "name", "message": fault.display_message}])
     return cleaned
 
 

@@ -45,9 +45,15 @@ def find_definition_source(target: StageTarget, reader: Principal) -> Definition
             f"An override of environment {target.environment.identifier} sets the service definition. Change "
             "the strategy in the override, and the steps in the pipeline."
         )
-    if len(rows) != 1:
+    if not rows:
         raise Conflict(
-            f"The service {target.service.identifier} has {len(rows)} service definitions, not one."
+            f"The service {target.service.identifier} has no service definition, so it has no ECS service "
+            "whose strategy could change. Add a service definition to deploy one."
+        )
+    if len(rows) > 1:
+        raise Conflict(
+            f"The service {target.service.identifier} has {len(rows)} service definitions. Remove all but "
+            "one to change the strategy."
         )
     (row,) = rows
     if row["store"] == INLINE:

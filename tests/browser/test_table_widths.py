@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page
 
-from catalog.models import Environment, Infrastructure
+from catalog.models import Environment, Infrastructure, Service
 from delegates.models import Delegate
 from rbac.models import Role, RoleAssignment, Scope, User
 from tests.browser.conftest import Visit
@@ -57,3 +57,19 @@ def test_forms_have_one_width(page: Page, visit: Visit, deployer: User) -> None:
         form = page.locator("main :is(.form-panel, .wizard)").first
         widths[path] = form.evaluate("form => form.getBoundingClientRect().width")
     assert len(set(widths.values())) == 1, widths
+
+
+def test_a_name_without_a_break_widens_no_page(page: Page, visit: Visit, deployer: User) -> None:
+    make_admin(deployer)
+    name = "W" * 120
+    Environment.objects.update(name=name)
+    service = Service.objects.filter(identifier="myapp").get()
+    Service.objects.filter(pk=service.pk).update(name=name)
+    addresses = ("/services/", f"/services/{service.pk}/", "/instances/", "/inventory/")
+    widths = {}
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        for path in addresses:
+            visit(path)
+            widths[width, path] = page.evaluate("document.documentElement.scrollWidth")
+    assert {place: wide for place, wide in widths.items() if wide > place[0]} == {}

@@ -53,6 +53,14 @@ def test_a_name_that_misleads_is_refused(name: str) -> None:
     assert find_name_problem(name, 128)
 
 
+def test_the_place_of_a_misleading_character_in_a_name_is_named() -> None:
+    fault = find_name_problem("evil\u202etxt", 128)
+    assert fault is not None
+    assert fault.display_message == (
+        "Character 5 of the name is U+202E, which changes the text direction; remove it."
+    )
+
+
 @pytest.mark.parametrize("name", ["a", "Größe", "発送", "👩‍🚀 crew", "می‌خواهم", "a" * 128, '"><img src=x>'])
 def test_a_name_in_any_script_is_taken(name: str) -> None:
     assert find_name_problem(name, 128) is None

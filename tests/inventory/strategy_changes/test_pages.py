@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from catalog.models import Service
+from catalog.models import Manifest, Service
 from delegates.models import LookupRequest
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
@@ -68,3 +68,12 @@ def test_the_service_leads_to_the_stages_that_deploy_it(browser: Client, pipelin
     service = Service.objects.get(identifier="shop")
     page = browser.get(f"/services/{service.pk}/strategy/").content.decode()
     assert f"/pipelines/{pipeline.pk}/strategy/?stage=deploy" in page
+
+
+def test_a_service_without_an_ecs_service_has_no_strategy_to_change(
+    browser: Client, pipeline: Pipeline
+) -> None:
+    Manifest.objects.all().delete()
+    page = browser.get(f"/pipelines/{pipeline.pk}/strategy/").content.decode()
+    assert "The service shop has no service definition" in page
+    assert "Add a service definition to deploy one." in page
