@@ -21,7 +21,7 @@ from deployments.rehearsal.sandbox_access import is_sandbox_installed
 from deployments.run_expressions import Run
 from pipelines.models import Trigger, TriggerFiring
 from pipelines.pages.expressions import render_expressions
-from rbac.policy import can
+from rbac.policy import can, get_permissions_anywhere
 from steps.states import TERMINAL_STATUSES, Status
 from web.clock import get_database_time
 from web.forms.pages import PageRequest, get_list_topics, get_visible, require_get_or_post, require_sign_in
@@ -66,6 +66,7 @@ def list_executions(request: PageRequest) -> HttpResponse:
         "chosen": chosen if statuses else "",
         "trigger": trigger,
         "text": text.strip(),
+        "may_run": "core_pipeline_execute" in get_permissions_anywhere(request.user),
         "topics": get_list_topics(request, "executions"),
     }
     if request.current_scope and not (statuses or trigger or text or page.items):

@@ -23,6 +23,7 @@ from inventory.dashboards.deployment_statistics import (
 from inventory.dashboards.environment_matrix import build_environment_matrix
 from inventory.dashboards.overview import get_overview_tiles, list_scope_executions
 from inventory.templatetags.figures import length_of_time, share
+from rbac.policy import get_permissions_anywhere
 from web.forms.pages import PageRequest, get_list_topics, list_visible, require_sign_in
 
 MAX_OVERVIEW_SERVICES: Final = 10
@@ -49,6 +50,7 @@ def show_overview(request: PageRequest) -> HttpResponse:
         "recent": recent.order_by("-created_at")[:MAX_RECENT_EXECUTIONS],
         "ranges": RANGES,
         "days": days,
+        "may_run": "core_pipeline_execute" in get_permissions_anywhere(request.user),
         "way": list_onboarding_steps(scope, request.user) if scope and not executions.exists() else None,
         "topics": " ".join(
             (get_list_topics(request, "executions"), get_list_topics(request, "delegates", is_shared=True))

@@ -114,6 +114,9 @@ def test_forms_of_other_sites_are_refused():
     user("anna")
     response = sign_in(Client(enforce_csrf_checks=True))
     assert response.status_code == 403
+    page = response.content.decode()
+    assert "This form has expired" in page
+    assert "Your roles do not allow" not in page
 
 
 def test_a_signed_in_person_is_led_on_at_once(client: Client):

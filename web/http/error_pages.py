@@ -35,16 +35,21 @@ def is_api_path(path: str) -> bool:
 
 
 def render_problem(
-    request: HttpRequest, status: int, *, detail: str = "", content: dict[str, Any] | None = None
+    request: HttpRequest,
+    status: int,
+    *,
+    detail: str = "",
+    content: dict[str, Any] | None = None,
+    template: str = "",
 ) -> HttpResponse:
-    """Return an error page or problem document with `status`."""
+    """Return an error page or problem document with `status`; `template` replaces the page of the status."""
     content = content or build_problem(status, code=PROBLEM_CODES.get(status, "problem"), detail=detail)
     if is_api_path(request.path) or "application/json" in request.headers.get("Accept", ""):
         return JsonResponse(content, status=status, content_type=PROBLEM_MEDIA_TYPE)
     # Server errors, and errors before authentication, are rendered without the request: the page must not
     # need a session or a database.
     page_request = request if status < SERVER_ERROR_STATUS and hasattr(request, "user") else None
-    page = render_to_string([f"{status}.html", "400.html"], {"problem": content}, page_request)
+    page = render_to_string([template or f"{status}.html", "400.html"], {"problem": content}, page_request)
     return HttpResponse(page, status=status)
 
 
@@ -85,5 +90,8 @@ def handler500(request: HttpRequest) -> HttpResponse:
 def handle_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Return the response for a form without a valid CSRF token."""
     return render_problem(
-        request, 403, detail="The form has expired or was sent from another site. Reload the page."
+        request,
+        403,
+        detail="The form has expired or was sent from another site. Reload the form and submit it again.",
+        template="403_csrf.html",
     )

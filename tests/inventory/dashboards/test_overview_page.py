@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from deployments.models import Execution
-from rbac.models import User
+from rbac.models import Role, RoleAssignment, User
 from steps.states import Outcome, Status
 from tests.api.sample_project import World
 
@@ -74,3 +74,18 @@ def test_the_overview_shows_versions_by_environment_and_recent_activity(world: W
     assert f'<a class="name" href="/services/{world.service.pk}/dashboard/">' in content
     assert 'aria-labelledby="recent-title"' in content
     assert f'id="execution-{world.execution.pk}"' in content
+
+
+@pytest.mark.parametrize("name", ["overview", "executions"])
+def test_only_who_may_run_a_pipeline_is_offered_to(
+    world: World, reader: Client, django_user_model: type[User], name: str
+) -> None:
+    assert "Run pipeline" in read_text(reader, name)
+    viewer = django_user_model.objects.create_user("viewer-only")
+    role = Role.objects.get(identifier="viewer", scope=None)
+    RoleAssignment.objects.create(user=viewer, role=role, scope=world.execution.scope)
+    client = Client()
+    client.force_login(viewer)
+    page = read_text(client, name)
+    assert world.execution.pipeline.name in page
+    assert "Run pipeline" not in page
