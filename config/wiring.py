@@ -76,7 +76,8 @@ def _register_task_owners() -> None:
     from connectors.secret_values import register_remote_reader
     from delegates.access.lookup_tasks import LOOKUP_OWNER, LookupTaskOwner
     from delegates.access.secret_reads import SECRET_READ_OWNER, SecretReadOwner, read_through_delegate
-    from delegates.task_owners import register_task_owner
+    from delegates.event_queues.delegate_reads import EventQueueTaskOwner
+    from delegates.task_owners import EVENT_QUEUE_OWNER, register_task_owner
     from deployments.journal.aws_access import CALL_OWNER
     from deployments.journal.call_owner import CallOwner
     from deployments.preview.delegate_reads import PREVIEW_OWNER, PreviewOwner
@@ -89,6 +90,7 @@ def _register_task_owners() -> None:
     register_task_owner(LOOKUP_OWNER, LookupTaskOwner())
     register_task_owner(SECRET_READ_OWNER, SecretReadOwner(), has_secret_results=True)
     register_remote_reader(read_through_delegate)
+    register_task_owner(EVENT_QUEUE_OWNER, EventQueueTaskOwner(), has_secret_results=True)
     register_task_owner(CALL_OWNER, CallOwner())
     register_task_owner(PREVIEW_OWNER, PreviewOwner(continue_reads))
     register_task_owner(SyncScan.OWNER, ScanTaskOwner(SyncScan, queue_sync))
@@ -162,14 +164,15 @@ def _register_inventory() -> None:
 
 def _register_event_listeners() -> None:
     """Register the parts that events of AWS concern."""
-    from delegates.event_queues.events import register_event_listener
-    from deployments.tasks import wake_for_events
+    from delegates.event_queues.events import register_event_listener, register_stop_listener
+    from deployments.tasks import poll_without_events, wake_for_events
     from inventory.tasks import sync_for_events
     from pipelines.triggers.push_events import wake_for_pushes
 
     register_event_listener(wake_for_events)
     register_event_listener(sync_for_events)
     register_event_listener(wake_for_pushes)
+    register_stop_listener(poll_without_events)
 
 
 def _register_retention() -> None:

@@ -15,9 +15,12 @@ from delegates.models import (
     RefusedInstance,
     SecretRead,
 )
+from delegates.task_owners import EVENT_QUEUE_OWNER
 from web.retention import RetentionRule
 
 ENDED_TASKS = DelegateTask.objects.exclude(status__in=DelegateTask.OPEN)
+# Each queue has seven a minute, whose results are not kept.
+ENDED_QUEUE_READS = ENDED_TASKS.filter(owner=EVENT_QUEUE_OWNER)
 
 DELEGATE_RETENTION = (
     RetentionRule("Delegate charts", InstanceSample.objects.all(), "at", timedelta(hours=25)),
@@ -28,6 +31,7 @@ DELEGATE_RETENTION = (
         "Delegate events", DelegateEvent.objects.all(), "at", setting="SLIPWAY_KEEP_DELEGATE_EVENTS_DAYS"
     ),
     RetentionRule("Delegate tasks", ENDED_TASKS, "finished_at", setting="SLIPWAY_KEEP_DELEGATE_TASKS_DAYS"),
+    RetentionRule("Delegate reads of event queues", ENDED_QUEUE_READS, "finished_at", timedelta(hours=1)),
     RetentionRule("Delegate lookups", LookupRequest.objects.all(), "requested_at", timedelta(days=1)),
     RetentionRule(
         "Delegate instances that are gone",

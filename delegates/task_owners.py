@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from delegates.models import DelegateTask
 from guards.masks import SecretMask
 
+EVENT_QUEUE_OWNER = "event-queue"
 BAD_ANSWER = "BadAnswer"
 """Error code in place of an answer that does not match its task; the result of the task is unknown."""
 

@@ -72,6 +72,12 @@ def wake_for_events(coverage: QueueCoverage, events: Sequence[AwsEvent], now: da
         transaction.on_commit(_request_dispatch)
 
 
+def poll_without_events(coverage: QueueCoverage, now: datetime) -> None:
+    """Let executions poll whose events come no more."""
+    if event_wakes.end_coverage(coverage, now):
+        transaction.on_commit(_request_dispatch)
+
+
 def _request_dispatch() -> None:
     try:
         dispatch.apply_async(expires=3, retry=False)

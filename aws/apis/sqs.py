@@ -1,9 +1,9 @@
 """Client for SQS: addresses of queues, and messages that are received and deleted."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from aws.caller import Caller
 
@@ -32,6 +32,34 @@ class QueueMessage:
     body: str
 
 
+def build_receive_params(queue_url: str, *, wait_seconds: int, hidden_seconds: int) -> dict[str, Any]:
+    """Return the parameters of ReceiveMessage for at most ten messages."""
+    return {
+        "QueueUrl": queue_url,
+        "MaxNumberOfMessages": _MESSAGES,
+        "WaitTimeSeconds": wait_seconds,
+        "VisibilityTimeout": hidden_seconds,
+    }
+
+
+def parse_messages(answer: Mapping[str, Any]) -> list[QueueMessage]:
+    """Return the messages in an answer to ReceiveMessage."""
+    return [
+        QueueMessage(
+            str(message.get("MessageId") or ""),
+            str(message.get("ReceiptHandle") or ""),
+            str(message.get("Body") or ""),
+        )
+        for message in answer.get("Messages") or ()
+    ]
+
+
+def build_delete_params(queue_url: str, receipts: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of DeleteMessageBatch."""
+    entries = [{"Id": str(number), "ReceiptHandle": receipt} for number, receipt in enumerate(receipts)]
+    return {"QueueUrl": queue_url, "Entries": entries}
+
+
 @dataclass(frozen=True)
 class SqsClient:
     """Speaks SQS through a caller. Its methods raise `AwsError`, and `CallPending` while a delegate calls."""
@@ -45,26 +73,10 @@ class SqsClient:
 
         With a wait, SQS asks all of its servers, and answers as soon as there is a message.
         """
-        params = {
-            "QueueUrl": queue_url,
-            "MaxNumberOfMessages": _MESSAGES,
-            "WaitTimeSeconds": wait_seconds,
-            "VisibilityTimeout": hidden_seconds,
-        }
-        answer = self.caller.call("sqs", "ReceiveMessage", params)
-        return [
-            QueueMessage(
-                str(message.get("MessageId") or ""),
-                str(message.get("ReceiptHandle") or ""),
-                str(message.get("Body") or ""),
-            )
-            for message in answer.get("Messages") or ()
-        ]
+        params = build_receive_params(queue_url, wait_seconds=wait_seconds, hidden_seconds=hidden_seconds)
+        return parse_messages(self.caller.call("sqs", "ReceiveMessage", params))
 
     def delete_messages(self, queue_url: str, receipts: Sequence[str]) -> None:
         """Delete at most ten messages; one with an expired receipt comes again."""
         if receipts:
-            entries = [
-                {"Id": str(number), "ReceiptHandle": receipt} for number, receipt in enumerate(receipts)
-            ]
-            self.caller.call("sqs", "DeleteMessageBatch", {"QueueUrl": queue_url, "Entries": entries})
+            self.caller.call("sqs", "DeleteMessageBatch", build_delete_params(queue_url, receipts))

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from connectors.live import publish_setup_changed
 from connectors.models import Connector, EventQueueSetup
-from connectors.operations.event_queues import REGION, require_own_reads
+from connectors.operations.event_queues import REGION, require_own_calls
 from connectors.specs.aws import parse_aws_spec
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -35,7 +35,7 @@ def start_event_queue_setup(
     set-up.
     """
     require(actor, "core_connector_edit", connector)
-    require_own_reads(connector)
+    require_own_calls(connector)
     region = region or parse_aws_spec(connector.spec).test_region
     stack_name = stack_name or get_default_stack_name(connector)
     if problems := _find_problems(region, stack_name):

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from aws.apis.sqs import QUEUE_URL, get_queue_region
 from connectors.models import Connector, EventQueue
+from connectors.required_access import get_connector_requirements, require_access
 from connectors.specs.aws import parse_aws_spec
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -37,25 +38,30 @@ def _require_unread(queue_url: str) -> None:
             )
 
 
-def require_own_reads(connector: Connector) -> None:
-    """Check that Slipway itself can read queues of a connector. Raises `BadInput` with the way out."""
-    if connector.kind != Connector.Kind.AWS:
-        raise BadInput("Only connectors to AWS have event queues.")
+def require_own_calls(connector: Connector) -> None:
+    """Check that Slipway itself can set up events of a connector. Raises `BadInput` with the way out."""
+    _require_aws(connector)
     if parse_aws_spec(connector.spec).is_remote:
         raise BadInput(
-            "This connector connects through a delegate. Event queues are read by Slipway itself: use a "
-            "connector that connects through Slipway."
+            "This connector connects through a delegate, and Slipway itself creates the stack of events. "
+            "Create it from the CloudFormation template, then add its queue."
         )
+
+
+def _require_aws(connector: Connector) -> None:
+    if connector.kind != Connector.Kind.AWS:
+        raise BadInput("Only connectors to AWS have event queues.")
 
 
 def create_event_queue(*, actor: User, connector: Connector, queue_url: str, region: str = "") -> EventQueue:
     """Add the event queue of a region; without `region`, that of the queue's address.
 
-    Workers read it with the credentials of the connector from now on. Raises `BadInput`, or `Conflict` if the
-    region has a queue or the queue another reader.
+    Workers, or the delegates of the connector, read it with its credentials from now on. Raises `BadInput`,
+    or `Conflict` if the region has a queue or the queue another reader.
     """
     require(actor, "core_connector_edit", connector)
-    require_own_reads(connector)
+    _require_aws(connector)
+    require_access(actor, get_connector_requirements(connector))
     region = region or get_queue_region(queue_url)
     if problems := _find_problems(connector, queue_url, region):
         raise BadInput("The event queue is not valid.", errors=problems)

@@ -31,7 +31,8 @@ class QueueCoverage:
     """A queue, and what its events concern.
 
     That is all reads of its connector; and those of its account and region in the scope of the connector and
-    below, unless either side has an endpoint of its own, which can claim any account.
+    below, unless either side has an endpoint of its own, which can claim any account. A delegate can claim
+    one too, so a queue that it reads concerns its connector only.
     """
 
     pk: int
@@ -39,14 +40,14 @@ class QueueCoverage:
     scope_path: str
     account: str
     region: str
-    is_isolated: bool
+    reach: ClaimReach
 
     @classmethod
     def of(cls, queue: EventQueue) -> Self:
         """Return the coverage of a queue; its connector and scope should be loaded."""
         connector = queue.connector
-        is_isolated = get_claim_reach(connector.spec) is ClaimReach.CONNECTOR
-        return cls(queue.pk, connector.pk, connector.scope.path, queue.account, queue.region, is_isolated)
+        reach = get_claim_reach(connector.spec)
+        return cls(queue.pk, connector.pk, connector.scope.path, queue.account, queue.region, reach)
 
     def covers(self, reads: CoveredReads, isolated: Collection[int]) -> bool:
         """Return whether events concern these reads; `isolated` are connectors that share no account."""
@@ -55,7 +56,7 @@ class QueueCoverage:
         if reads.connector == self.connector:
             return True
         return (
-            not self.is_isolated
+            self.reach is ClaimReach.VERIFIED
             and reads.connector not in isolated
             and self.account != ""
             and reads.account == self.account
@@ -67,7 +68,7 @@ def list_coverages(queues: QuerySet[EventQueue]) -> list[QueueCoverage]:
     """Return the coverage of queues, in one query."""
     columns = ("pk", "connector", "connector__scope__path", "account", "region", "connector__spec")
     return [
-        QueueCoverage(pk, connector, path, account, region, get_claim_reach(spec) is ClaimReach.CONNECTOR)
+        QueueCoverage(pk, connector, path, account, region, get_claim_reach(spec))
         for pk, connector, path, account, region, spec in queues.values_list(*columns)
     ]
 
@@ -92,7 +93,7 @@ def select_covered(reads: Sequence[CoveredReads], coverages: Sequence[QueueCover
     """Return the reads that one of the queues concerns, in one query at most."""
     others = {read.connector for read in reads} - {coverage.connector for coverage in coverages}
     # Reads of a connector with a queue are isolated by the coverage of that queue.
-    isolated = {coverage.connector for coverage in coverages if coverage.is_isolated}
+    isolated = {coverage.connector for coverage in coverages if coverage.reach is ClaimReach.CONNECTOR}
     if coverages and others:
         isolated |= list_isolated_connectors(others)
     return {read for read in reads if any(coverage.covers(read, isolated) for coverage in coverages)}

@@ -93,6 +93,23 @@ def notify_listeners(coverage: QueueCoverage, events: Sequence[AwsEvent], now: d
         listener(coverage, events, now)
 
 
+StopListener = Callable[[QueueCoverage, datetime], None]
+"""Records that no events of a queue come until it is read again."""
+_stop_listeners: Final[list[StopListener]] = []
+
+
+def register_stop_listener(listener: StopListener) -> None:
+    """Register a part that relies on events while they come."""
+    if listener not in _stop_listeners:
+        _stop_listeners.append(listener)
+
+
+def notify_stop_listeners(coverage: QueueCoverage, now: datetime) -> None:
+    """Tell all listeners that a queue is not read any more."""
+    for listener in _stop_listeners:
+        listener(coverage, now)
+
+
 def parse_event(body: str, *, account: str, region: str, now: datetime) -> AwsEvent:
     """Return the event in a message. Raises `UnusableEvent` with the reason.
 

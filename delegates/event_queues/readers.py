@@ -1,13 +1,12 @@
 """Reading of an event queue by one worker at a time, under a lease."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db import connection
+from django.db.models import QuerySet
 
 from aws.apis.iam import StsClient
 from aws.apis.sqs import QueueMessage, SqsClient
@@ -15,14 +14,7 @@ from aws.errors import AwsError
 from connectors.models import Connector, EventQueue
 from delegates.access.aws_access import ConnectorUnavailable, get_local_caller
 from delegates.access.remedies import describe_with_remedy
-from delegates.event_queues.coverage import QueueCoverage
-from delegates.event_queues.events import (
-    AwsEvent,
-    ServiceEvent,
-    UnusableEvent,
-    notify_listeners,
-    parse_event,
-)
+from delegates.event_queues.records import HIDDEN_SECONDS, filter_free, record_failure, record_messages
 from web.clock import get_database_time
 from web.database_guards import require_current_database
 
@@ -30,19 +22,6 @@ from web.database_guards import require_current_database
 WAIT_SECONDS: Final = 8
 # Longer than a read without an answer, so that a reader does not lose its lease to a slow network.
 LEASE_DURATION: Final = timedelta(seconds=25)
-# A message that was received by a reader that died comes again after this time.
-_HIDDEN_SECONDS: Final = 30
-
-logger = logging.getLogger(__name__)
-
-
-def list_free_queues(now: datetime) -> list[int]:
-    """Return the keys of the queues that nobody reads."""
-    return list(_filter_free(now).order_by("pk").values_list("pk", flat=True))
-
-
-def _filter_free(now: datetime) -> QuerySet[EventQueue]:
-    return EventQueue.objects.filter(Q(lease_expires_at=None) | Q(lease_expires_at__lte=now))
 
 
 @dataclass
@@ -57,7 +36,7 @@ class QueueReader:
         """Take the lease if nobody has it, and return whether it was taken."""
         now = get_database_time()
         return bool(
-            _filter_free(now)
+            filter_free(now)
             .filter(pk=self.pk)
             .update(lease_owner=self.owner, lease_expires_at=now + LEASE_DURATION)
         )
@@ -82,7 +61,7 @@ class QueueReader:
             problem = describe_with_remedy(queue.connector, error, queue.region)
         except ConnectorUnavailable as error:
             problem = str(error)
-        self._filter_own().update(problem=problem)
+        record_failure(queue, problem, owner=self.owner, now=get_database_time())
         return False
 
     def _exchange(self, queue: EventQueue, wait_seconds: int) -> bool:
@@ -92,7 +71,7 @@ class QueueReader:
         # The poll takes seconds in which others may need the connection.
         _close_connection()
         messages = sqs.receive_messages(
-            queue.queue_url, wait_seconds=wait_seconds, hidden_seconds=_HIDDEN_SECONDS
+            queue.queue_url, wait_seconds=wait_seconds, hidden_seconds=HIDDEN_SECONDS
         )
         if not self._record(queue, account, messages):
             return False
@@ -104,18 +83,10 @@ class QueueReader:
         """Commit the effect of messages, unless another reader has the lease."""
         require_current_database()
         now = get_database_time()
-        events = list(_read_events(queue, account, messages, now))
-        columns: dict[str, Any] = {"read_at": now, "problem": "", "account": account}
-        # Only events of ECS show that those of services arrive.
-        if any(isinstance(event, ServiceEvent) for event in events):
-            columns |= {"last_event_at": now, "silent_since": None}
-        with transaction.atomic():
-            if not self._filter_own().update(lease_expires_at=now + LEASE_DURATION, **columns):
-                return False
-            if events:
-                queue.account = account
-                notify_listeners(QueueCoverage.of(queue), events, now)
-        return True
+        lease_expires_at = now + LEASE_DURATION
+        return record_messages(
+            queue, messages, owner=self.owner, account=account, now=now, lease_expires_at=lease_expires_at
+        )
 
     def _filter_own(self) -> QuerySet[EventQueue]:
         return EventQueue.objects.filter(pk=self.pk, lease_owner=self.owner)
@@ -125,19 +96,6 @@ class QueueReader:
         if key not in self._accounts:
             self._accounts = {key: StsClient(caller).get_account_id()}
         return self._accounts[key]
-
-
-def _read_events(
-    queue: EventQueue, account: str, messages: Sequence[QueueMessage], now: datetime
-) -> list[AwsEvent]:
-    events: list[AwsEvent] = []
-    for message in messages:
-        try:
-            events.append(parse_event(message.body, account=account, region=queue.region, now=now))
-        except UnusableEvent as error:
-            # Its text is a stranger's, so only the reason is logged.
-            logger.info("A message of the event queue %s was dropped: %s", queue.pk, error)
-    return events
 
 
 def _close_connection() -> None:

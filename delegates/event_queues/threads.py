@@ -7,7 +7,9 @@ from uuid import uuid4
 
 from django.db import connection
 
-from delegates.event_queues.readers import QueueReader, list_free_queues
+from delegates.event_queues.delegate_reads import start_delegate_reads
+from delegates.event_queues.readers import QueueReader
+from delegates.event_queues.records import list_free_queues, record_unread_queues
 from web.clock import get_database_time
 from web.http.outages import is_outage
 
@@ -24,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 class QueueReaders:
     """One thread that looks for queues without a reader, and one for each queue that it reads.
+
+    Delegates read the queues of connectors through them; the first thread only queues their tasks.
 
     They belong to the main process of a worker, as a long poll would occupy one of its children.
     """
@@ -46,6 +50,8 @@ class QueueReaders:
         while not self._stopped.wait(SEARCH_SECONDS):
             try:
                 self._start_readers()
+                start_delegate_reads(get_database_time())
+                record_unread_queues(get_database_time())
             except Exception as error:
                 if is_outage(error):
                     logger.warning("No event queue was looked for; the next search does: %s", error)

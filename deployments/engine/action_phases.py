@@ -6,9 +6,17 @@ from datetime import datetime, timedelta
 
 from aws.errors import AwsError, Denied, Unavailable, Undelivered
 from delegates.access.aws_access import ConnectorUnavailable
+from delegates.event_queues.coverage import record_silence
 from deployments.engine import failures, service_locks
+from deployments.engine.event_wakes import build_covered_reads
 from deployments.engine.reconcile_context import ReconcileContext
-from deployments.engine.service_waits import EventTimes, get_check_interval, get_next_check
+from deployments.engine.service_waits import (
+    COVERED_INTERVAL,
+    EventTimes,
+    get_batch_key,
+    get_check_interval,
+    get_next_check,
+)
 from deployments.engine.steps.context import EngineStepContext
 from deployments.engine.steps.inputs import to_json
 from deployments.journal.callers import CONFIRM_PHASE
@@ -104,6 +112,31 @@ def wait_for_next_check(
     return get_next_check(now, since, reconcile_context.service_wait.batch_key, events) - now
 
 
+# In the progress of an action: the state of its service that a delegate observed last.
+_OBSERVED_STATE_KEY = "observed state"
+
+
+def record_unannounced_change(
+    reconcile_context: ReconcileContext, row: ActionRun, context: EngineStepContext
+) -> None:
+    """Record that a delegate observed a change which no event had announced.
+
+    The dispatcher compares what Slipway reads itself.
+    """
+    state = context.observed_state
+    if not state or context.delegate_calls is None:
+        return
+    before, now = context.progress.get(_OBSERVED_STATE_KEY, state), reconcile_context.runtime.now()
+    context.progress[_OBSERVED_STATE_KEY] = state
+    event_at, since = reconcile_context.execution.event_at, row.start_done_at
+    if before == state or event_at is None or since is None or event_at < since:
+        return
+    if now - event_at > COVERED_INTERVAL:
+        stage = reconcile_context.stage
+        reads = build_covered_reads(get_batch_key(stage), context.rate_limit_key, stage.scope.path)
+        record_silence(reads, now)
+
+
 def read_action(row: ActionRun) -> Action:
     """Return the action of a row; raises `UnknownActionError` if this version cannot run it (rule 15)."""
     return load_action(row.name, row.version, row.parameters)
@@ -173,6 +206,7 @@ def _handle_signal(
     if isinstance(signal, AnswerPending):
         context.abandon()
         _save_context(context)
+        reconcile_context.service_wait = context.build_pending_wait()
         return PhaseWaiting(max(signal.until - reconcile_context.runtime.now(), timedelta(0)))
     reconcile_context.rows.discard_changes()
     return PhaseWaiting(timedelta(0)) if isinstance(signal, LeaseRunsOut) else PhaseWaiting(None)

@@ -36,6 +36,7 @@ from deployments.engine.service_waits import (
     get_next_check,
     get_rate_limit_key,
     hash_observed_state,
+    is_through_delegate,
 )
 from deployments.journal import rate_limits, recent_reads
 from deployments.journal.runtime import LIVE_RUNTIME, DirectAwsAccess, EngineRuntime
@@ -349,14 +350,20 @@ def _claim(pks: Sequence[UUID], now: datetime, until: datetime, token: str) -> l
 
 
 def _apply_rate_limits(due_waits: Iterable[_DueWait], now: datetime) -> list[_DueWait]:
-    """Return as many batches of ten of each account and region as it has tokens."""
+    """Return as many batches of ten of each account and region as it has tokens.
+
+    Calls through delegates take their tokens themselves.
+    """
     batches: dict[str, list[list[_DueWait]]] = defaultdict(list)
     groups: dict[tuple[str, str], list[_DueWait]] = defaultdict(list)
+    chosen: list[_DueWait] = []
     for due_wait in due_waits:
-        groups[due_wait.rate_limit_key, due_wait.batch_key].append(due_wait)
+        if is_through_delegate(due_wait.batch_key):
+            chosen.append(due_wait)
+        else:
+            groups[due_wait.rate_limit_key, due_wait.batch_key].append(due_wait)
     for (rate_limit_key, _), members in groups.items():
         batches[rate_limit_key] += split_batches(members, SERVICES_PER_CALL)
-    chosen: list[_DueWait] = []
     for rate_limit_key, calls in batches.items():
         calls.sort(key=lambda batch: batch[0].check_at)
         tokens = rate_limits.take_tokens(rate_limit_key, rate_limits.SERVICE_READS, len(calls), now)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from connectors.account_claims import parse_account
 from delegates.event_queues.coverage import CoveredReads, QueueCoverage, select_covered
@@ -40,6 +40,22 @@ def record_events(coverage: QueueCoverage, events: Sequence[ServiceEvent], now: 
     return sum(_record(coverage, key, at, now, wakes=key in decisive) for key, at in times.items()) > 0
 
 
+def end_coverage(coverage: QueueCoverage, now: datetime) -> bool:
+    """Make the executions due that relied on the events of a queue; return whether there are any.
+
+    Otherwise those whose next check is rare would notice that the queue stopped up to 30 s later.
+    """
+    rows = Execution.objects.filter(
+        Q(lease_expires_at=None) | Q(lease_expires_at__lte=now),
+        due_at__isnull=False,
+        event_at__isnull=False,
+        batch_key__contains=f"|{coverage.region}|",
+    ).exclude(waits_for_service="")
+    waiting = _filter_covered(coverage, rows)
+    due_at = Case(When(due_at__gt=now, then=Value(now)), default=F("due_at"))
+    return rows.filter(pk__in=waiting).update(dispatch_backoff_until=None, due_at=due_at) > 0
+
+
 def _record(coverage: QueueCoverage, key: _ServiceKey, at: datetime, now: datetime, *, wakes: bool) -> int:
     """Record the newest event of a service, and return the number of executions that it made due."""
     waiting = _list_waiting(coverage, key)
@@ -62,6 +78,10 @@ def _list_waiting(coverage: QueueCoverage, key: _ServiceKey) -> list[UUID]:
         waits_for_service=key.service,
         batch_key__endswith=f"|{key.region}|{key.cluster}",
     )
+    return _filter_covered(coverage, rows)
+
+
+def _filter_covered(coverage: QueueCoverage, rows: QuerySet[Execution]) -> list[UUID]:
     columns = ("pk", "batch_key", "rate_limit_key", "scope__path")
     waiting = {pk: build_covered_reads(*values) for pk, *values in rows.values_list(*columns)}
     covered = select_covered(list(waiting.values()), [coverage])

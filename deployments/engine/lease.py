@@ -123,6 +123,14 @@ def wake_execution(execution_id: UUID, now: datetime) -> None:
     )
 
 
+def wake_for_answer(execution_id: UUID, now: datetime) -> None:
+    """Make the execution due now for the answer of a delegate; events about its service still count."""
+    not_due = Q(due_at__gt=now) | Q(due_at__isnull=True) | ~Q(waits_for_service="")
+    Execution.objects.filter(not_due, pk=execution_id).update(
+        due_at=now, dispatch_backoff_until=None, observed_state=""
+    )
+
+
 ABORT_KINDS = (Interrupt.Kind.ABORT, Interrupt.Kind.ABORT_AND_ROLL_BACK)
 
 

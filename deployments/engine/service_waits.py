@@ -61,6 +61,14 @@ def get_rate_limit_key(location: CallOrigin, region: str = "") -> str:
     return f"{account_key}/{region or location.region}"
 
 
+_DELEGATE_PREFIX = "delegate:"
+
+
+def is_through_delegate(batch_key: str) -> bool:
+    """Return whether the executions of a batch read through a delegate, each with a call of its own."""
+    return batch_key.startswith(_DELEGATE_PREFIX)
+
+
 def get_batch_key(location: ClusterLocation) -> str:
     """Return the key of executions that share calls: one connector, region and cluster."""
     return "|".join((build_cache_key(location.connector), location.region, location.cluster))[:512]

@@ -10,6 +10,7 @@ from deployments.engine.action_phases import (
     PhaseFinished,
     PhaseWaiting,
     read_action,
+    record_unannounced_change,
     run_phase,
     wait_for_next_check,
 )
@@ -236,6 +237,7 @@ def _finish_check(
     reconcile_context: ReconcileContext, row: ActionRun, end: PhaseFinished
 ) -> timedelta | None:
     now = reconcile_context.runtime.now()
+    record_unannounced_change(reconcile_context, row, end.context)
     if end.value:
         reconcile_context.change(row, state=ActionState.DONE, ended_at=now)
         _settle_superseded_undos(reconcile_context, row)

@@ -13,7 +13,7 @@ from aws.errors import AwsError, NotSent, Throttled, Unanswered, Undelivered, pa
 from connectors.secret_managers.base import SecretUnreadable
 from delegates.access.aws_access import ConnectorUnavailable
 from delegates.models import TaskLogChunk
-from deployments.engine.lease import is_abort_requested, wake_execution
+from deployments.engine.lease import is_abort_requested, wake_for_answer
 from deployments.engine.service_waits import get_rate_limit_key
 from deployments.journal import non_aws_calls, rate_limits, secret_values
 from deployments.journal.callers import JournaledPhase
@@ -151,7 +151,7 @@ def claim_call(call_id: int, runtime: EngineRuntime) -> AwsCall | None:
 def _withdraw_write(call_id: int, execution_id: UUID, runtime: EngineRuntime) -> None:
     """Withdraw an AWS write that waited for a delegate: the action repeats its reads first."""
     if AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED).update(state=CallState.NOT_SENT):
-        wake_execution(execution_id, runtime.now())
+        wake_for_answer(execution_id, runtime.now())
 
 
 def _is_still_needed(call: AwsCall) -> bool:
@@ -226,7 +226,7 @@ def reject_call(call_id: int, error: AwsError, runtime: EngineRuntime) -> bool:
 
 def wake_after_commit(execution_id: UUID, runtime: EngineRuntime) -> None:
     """Wake the execution after the commit, because executions are locked before delegate tasks."""
-    transaction.on_commit(lambda: wake_execution(execution_id, runtime.now()))
+    transaction.on_commit(lambda: wake_for_answer(execution_id, runtime.now()))
 
 
 def _get_state(error: AwsError) -> CallState:

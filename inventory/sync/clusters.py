@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from catalog.models import Infrastructure
 from connectors.models import Connector
-from deployments.engine.service_waits import get_batch_key
+from deployments.engine.service_waits import get_batch_key, is_through_delegate
 from deployments.models import Execution, StageExecution
 from guards.limits import SYNC_SECONDS
 from inventory.models.instances import ServiceInstance, SyncedCluster
@@ -142,7 +142,9 @@ def list_due_clusters(now: datetime, limit: int) -> list[int]:
     """
     rows = SyncedCluster.objects.filter(build_unleased_filter(now), due_at__lte=now)
     candidates = list(rows.order_by("due_at").select_related("connector")[:limit])
-    deferrable = {get_batch_key(row): row.pk for row in candidates if _is_deferrable(row, now)}
+    batches = {get_batch_key(row): row.pk for row in candidates if _is_deferrable(row, now)}
+    # Reads through a delegate are of one execution each, and no sync reuses them.
+    deferrable = {key: pk for key, pk in batches.items() if not is_through_delegate(key)}
     waiting = Execution.objects.filter(due_at__isnull=False, batch_key__in=deferrable).exclude(
         waits_for_service=""
     )

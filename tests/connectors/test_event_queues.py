@@ -4,10 +4,14 @@ import pytest
 
 from connectors.event_queue_template import STACK_FILE
 from connectors.models import Connector, EventQueue
-from connectors.operations import create_event_queue
+from connectors.operations import create_event_queue, start_event_queue_setup
+from connectors.required_access import MissingAccess
 from delegates.event_queues import events
-from rbac.models import Scope, User
+from delegates.event_queues.records import list_free_queues
+from rbac.models import Role, RoleAssignment, Scope, User
 from tests.api.sample_project import make_world
+from tests.fixtures.people import make_person
+from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/slipway-events"
@@ -16,6 +20,7 @@ URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/slipway-events"
 @pytest.fixture
 def connector(project: Scope, admin: User) -> Connector:
     connector = make_world(project, admin, admin).connector
+    EventQueue.objects.all().delete()
     connector.spec = {"credentials": "DefaultChain"}
     connector.save()
     return connector
@@ -49,10 +54,32 @@ def test_an_address_that_is_not_of_aws_is_refused(
 
 
 @pytest.mark.django_db
-def test_a_connector_through_a_delegate_has_none(connector: Connector, admin: User) -> None:
+def test_delegates_or_workers_read_the_queue_as_the_connector_says(connector: Connector, admin: User) -> None:
+    queue = create_event_queue(actor=admin, connector=connector, queue_url=URL)
+    now = get_database_time()
+    assert (list_free_queues(now), list_free_queues(now, is_remote=True)) == ([queue.pk], [])
     connector.spec |= {"connect_through": "Delegate"}
-    with pytest.raises(BadInput, match="through a delegate"):
-        create_event_queue(actor=admin, connector=connector, queue_url=URL)
+    connector.save()
+    assert (list_free_queues(now), list_free_queues(now, is_remote=True)) == ([], [queue.pk])
+
+
+@pytest.mark.django_db
+def test_the_stack_of_a_connector_through_delegates_is_not_created_by_slipway(
+    connector: Connector, admin: User
+) -> None:
+    connector.spec |= {"connect_through": "Delegate"}
+    with pytest.raises(BadInput, match="then add its queue"):
+        start_event_queue_setup(actor=admin, connector=connector)
+
+
+@pytest.mark.django_db
+def test_who_adds_a_queue_must_be_allowed_to_use_its_connector(connector: Connector) -> None:
+    role = Role.objects.create(scope=connector.scope, identifier="editor", name="Editor")
+    role.set_permissions(["core_connector_edit", "core_connector_view"])
+    editor = make_person("editor")
+    RoleAssignment.objects.create(user=editor, role=role, scope=connector.scope)
+    with pytest.raises(MissingAccess):
+        create_event_queue(actor=editor, connector=connector, queue_url=URL)
 
 
 def test_the_template_sends_each_kind_of_event_that_is_read() -> None:

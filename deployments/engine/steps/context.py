@@ -73,6 +73,8 @@ class EngineStepContext(AwsClients):
         self.progress: dict[str, Any] = deepcopy(row.progress)
         self.waits_for_service = ""
         self._observation: ServiceObservation | None = None
+        # Of the last observation, also of one that a delegate has not answered yet.
+        self._observed_service = ""
         self.waiting_status = Status.ASYNC_WAITING
         self.decision_deadline: datetime | None = None
         self._waits_for_change = False
@@ -303,6 +305,7 @@ class EngineStepContext(AwsClients):
         return self.runtime.now()
 
     def observe_service(self, name: str) -> ServiceObservation:
+        self._observed_service = name
         observation = self._observation = self._read_service(name)
         if observation.service is not None:
             for event in list_new_events(
@@ -361,7 +364,7 @@ class EngineStepContext(AwsClients):
         """Return the wait of the execution after this phase; None if it is not for an ECS service."""
         observation = self._observation
         waits_for_service = observation.name if observation is not None else self.waits_for_service
-        if not waits_for_service or self.delegate_calls is not None:
+        if not waits_for_service:
             return None
         recheck_at = min(
             self._recheck_at or datetime.max.replace(tzinfo=UTC), self.runtime.now() + FULL_PASS_INTERVAL
@@ -371,6 +374,25 @@ class EngineStepContext(AwsClients):
             waiting_since=since,
             observed_state=get_observed_state(observation) if self._waits_for_change else "",
             recheck_at=min(recheck_at, deadline) if deadline else recheck_at,
+            rate_limit_key=self.rate_limit_key,
+            batch_key=get_batch_key(self.reconcile_context.stage),
+        )
+
+    @property
+    def observed_state(self) -> str:
+        """Return the observed state of the service; empty without an observation."""
+        return get_observed_state(self._observation) if self._observation else ""
+
+    def build_pending_wait(self) -> ServiceWait | None:
+        """Return the wait while a delegate observes a service, whose events still count; otherwise None."""
+        started_at = self.row.start_done_at
+        if not self._observed_service or started_at is None or self.delegate_calls is None:
+            return None
+        return ServiceWait(
+            waits_for_service=self._observed_service,
+            waiting_since=started_at,
+            observed_state="",
+            recheck_at=self.runtime.now(),
             rate_limit_key=self.rate_limit_key,
             batch_key=get_batch_key(self.reconcile_context.stage),
         )

@@ -13,7 +13,8 @@ from connectors.models import Connector, EventQueue
 from delegates.event_queues import events
 from delegates.event_queues.coverage import QueueCoverage
 from delegates.event_queues.events import ServiceEvent
-from delegates.event_queues.readers import QueueReader, list_free_queues
+from delegates.event_queues.readers import QueueReader
+from delegates.event_queues.records import list_free_queues
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.api.sample_project import make_world

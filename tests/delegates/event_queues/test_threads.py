@@ -33,6 +33,8 @@ def test_a_search_that_fails_for_a_bug_is_followed_by_the_next(
 
     monkeypatch.setattr(threads, "get_database_time", lambda: None)
     monkeypatch.setattr(threads, "list_free_queues", fail_once)
+    for name in ("start_delegate_reads", "record_unread_queues"):
+        monkeypatch.setattr(threads, name, lambda now: None)
     readers.start()
     assert is_repeated.wait(5)
     (record,) = [record for record in caplog.records if record.levelname == "ERROR"]

@@ -13,6 +13,7 @@ from deployments.engine import event_wakes
 from deployments.engine.alarm_wakes import record_alarms
 from deployments.engine.dispatch import WaitingExecution, claim_due_batches
 from deployments.engine.event_wakes import build_covered_reads
+from deployments.engine.lease import wake_for_answer
 from deployments.journal.runtime import LIVE_RUNTIME
 from deployments.models import ActionRun, Execution, StageExecution, StepExecution
 from rbac.models import Scope, User
@@ -295,3 +296,38 @@ def test_an_alarm_makes_the_check_of_an_action_due_that_watches_it(
     execution = Execution.objects.get(pk=world.execution.pk)
     due = (now, None) if is_due else (later, later)
     assert (execution.due_at, execution.dispatch_backoff_until) == due
+
+
+def test_executions_whose_queue_stops_are_checked_at_once(execution: Execution, now: datetime) -> None:
+    record_events([build_event(now)], now)
+    Execution.objects.update(due_at=now + MINUTE / 2, dispatch_backoff_until=now + MINUTE / 2)
+    queue = EventQueue.objects.select_related("connector__scope").get()
+    EventQueue.objects.update(problem="AccessDenied")
+    assert claim_due_batches(LIVE_RUNTIME) == []
+    assert event_wakes.end_coverage(QueueCoverage.of(queue), now)
+    assert [batch.execution_ids for batch in claim_due_batches(LIVE_RUNTIME)] == [(execution.pk,)]
+
+
+def test_a_queue_that_stops_wakes_no_execution_that_it_does_not_cover(
+    execution: Execution, now: datetime
+) -> None:
+    record_events([build_event(now)], now)
+    Execution.objects.update(due_at=now + MINUTE / 2)
+    queue = EventQueue.objects.select_related("connector__scope").get()
+    queue.region = "eu-west-1"
+    assert not event_wakes.end_coverage(QueueCoverage.of(queue), now)
+    queue.region = REGION
+    Execution.objects.update(lease_expires_at=now + MINUTE)
+    assert not event_wakes.end_coverage(QueueCoverage.of(queue), now), "a pass sets its next check itself"
+
+
+def test_an_event_counts_while_a_delegate_reads_the_service(execution: Execution, now: datetime) -> None:
+    Execution.objects.update(
+        observed_state="", batch_key=execution.batch_key.replace("built-in", "delegate"), due_at=now + MINUTE
+    )
+    assert record_events([build_event(now, is_decisive=True)], now)
+    wake_for_answer(execution.pk, now)
+    execution.refresh_from_db()
+    assert (execution.waits_for_service, execution.woken_at) == (SERVICE, now)
+    # Its answer may be older than the event, so that the check after it is near.
+    assert claim_next_check(execution, now) - now <= timedelta(seconds=4)
