@@ -11,7 +11,7 @@ from connectors.models import Connector, EventQueue
 from connectors.required_access import get_connector_requirements, require_access
 from connectors.specs.aws import parse_aws_spec
 from rbac.audit import record_audit_entry
-from rbac.models import User
+from rbac.models import Scope, User
 from rbac.policy import require
 from web.http.problems import BadInput, Conflict
 
@@ -26,6 +26,16 @@ def register_queue_reader_finder(finder: QueueReaderFinder) -> None:
     """Register a finder of other readers of queues."""
     if finder not in _reader_finders:
         _reader_finders.append(finder)
+
+
+def lock_queue_readers() -> None:
+    """Lock the readers of queues until the transaction ends, before a new one is compared with the others.
+
+    Triggers and event queues are in different tables, so no constraint prevents two readers of one queue.
+    """
+    # The next statement sees what this one waited for.
+    accounts = Scope.objects.filter(kind=Scope.Kind.ACCOUNT)
+    list(accounts.select_for_update(no_key=True).values_list("pk"))
 
 
 def _require_unread(queue_url: str) -> None:
@@ -65,10 +75,11 @@ def create_event_queue(*, actor: User, connector: Connector, queue_url: str, reg
     region = region or get_queue_region(queue_url)
     if problems := _find_problems(connector, queue_url, region):
         raise BadInput("The event queue is not valid.", errors=problems)
-    _require_unread(queue_url)
     queue = EventQueue(connector=connector, region=region, queue_url=queue_url)
     try:
         with transaction.atomic():
+            lock_queue_readers()
+            _require_unread(queue_url)
             queue.save()
             record_audit_entry(
                 actor=actor, action="eventqueue.create", thing=queue, after=_build_audit_values(queue)

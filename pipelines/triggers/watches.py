@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from connectors.models import EventQueue
+from connectors.operations.event_queues import lock_queue_readers
 from delegates.models import LookupRequest
 from pipelines.models import Trigger, TriggerWatch
 from pipelines.triggers.base import TriggerEvent
@@ -39,6 +40,8 @@ def update_watches(trigger: Trigger) -> None:
     kind = find_kind(trigger.kind)
     sources = kind.list_watch_sources(trigger.spec) if kind and trigger.is_enabled else []
     queues = [source.subject for source in sources if source.kind == TriggerWatch.Kind.QUEUE]
+    if queues:
+        lock_queue_readers()
     others = TriggerWatch.objects.filter(kind=TriggerWatch.Kind.QUEUE, subject__in=queues)
     if queues and others.exclude(trigger=trigger).exists():
         raise Conflict("Another trigger reads this queue. Give each trigger a queue of its own.")
