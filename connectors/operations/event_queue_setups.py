@@ -1,6 +1,7 @@
 """Operations on set-ups of event queues: start and dismiss. Workers do the rest."""
 
 import re
+from datetime import datetime
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
@@ -75,6 +76,16 @@ def dismiss_event_queue_setup(*, actor: User, setup: EventQueueSetup) -> None:
         _record(actor, setup, "dismiss")
         publish_setup_changed(setup.connector_id)
     setup.refresh_from_db(fields=["dismissed_at"])
+
+
+def end_restored_setups(now: datetime) -> int:
+    """End the set-ups of a restored database, and return their number; a new one finds the same stack."""
+    running = EventQueueSetup.objects.filter(status=EventQueueSetup.Status.RUNNING)
+    return running.update(
+        status=EventQueueSetup.Status.FAILED,
+        ended_at=now,
+        message="The database was restored from a backup. Set up events again: a stack that exists is used.",
+    )
 
 
 def _filter_failures(connector: Connector) -> Any:

@@ -106,7 +106,7 @@ class _SetupPass:
             self._wait(str(pending), RETRY_INTERVAL)
         except AwsError as error:
             self._handle_error(error)
-        except (Problem, Forbidden, NotVisible) as problem:
+        except Problem as problem:
             self.fail(str(problem))
 
     def fail(self, message: str) -> None:
@@ -168,7 +168,13 @@ class _SetupPass:
         actor = self.setup.started_by
         if actor is None or not actor.is_active:
             raise SetupFailed("The user who set up events is gone. Set up events again.")
-        require(actor, "core_connector_edit", self.setup.connector)
+        try:
+            require(actor, "core_connector_edit", self.setup.connector)
+        except (Forbidden, NotVisible) as error:
+            raise SetupFailed(
+                f"The user {actor.get_username()} may not edit the connector any more. Let somebody "
+                "who may set up events again."
+            ) from error
         return actor
 
     def _check_account(self, account: str) -> None:

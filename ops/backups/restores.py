@@ -13,6 +13,7 @@ from django.db import DatabaseError, transaction
 
 from accounts.authentication.sessions import end_every_session
 from connectors.key_rotation import list_rotatable_columns
+from connectors.operations.event_queue_setups import end_restored_setups
 from delegates.operations.delegates import wait_for_heartbeats
 from delegates.operations.tasks import end_open_tasks
 from deployments.execution.restored_executions import pause_open_executions
@@ -70,6 +71,7 @@ class RestoredState:
     executions: int
     delegate_tasks: int
     acceptance_runs: int
+    event_setups: int
     notifications: int
     trigger_firings: int
     skipped_schedules: int
@@ -204,6 +206,7 @@ def settle_restored_state(
         executions=executions,
         delegate_tasks=end_open_tasks(now),
         acceptance_runs=end_restored_runs(taken_at=taken_at, now=now),
+        event_setups=end_restored_setups(now),
         notifications=hold_waiting_notifications(HELD_REASON, now),
         trigger_firings=hold_waiting_firings(UNHANDLED_REASON, now),
         skipped_schedules=skip_missed_times(now),

@@ -55,7 +55,7 @@ class Command(BaseCommand):
     def _report(self, state: RestoredState) -> None:
         self.stdout.write(
             f"Restored. Waiting for a person: {state.executions} executions. Ended: {state.delegate_tasks} "
-            f"delegate tasks, {state.acceptance_runs} acceptance runs, {state.sessions} sessions. Held back: "
-            f"{state.notifications} notifications, {state.trigger_firings} firings of triggers, "
-            f"{state.skipped_schedules} schedules."
+            f"delegate tasks, {state.acceptance_runs} acceptance runs, {state.event_setups} set-ups of "
+            f"events, {state.sessions} sessions. Held back: {state.notifications} notifications, "
+            f"{state.trigger_firings} firings of triggers, {state.skipped_schedules} schedules."
         )

@@ -11,13 +11,15 @@ from pytest_django import Settings
 
 from aws.caller import Caller
 from connectors.models import Connector, EventQueue, EventQueueSetup
-from connectors.operations import dismiss_event_queue_setup, start_event_queue_setup
+from connectors.operations import dismiss_event_queue_setup, event_queues, start_event_queue_setup
+from connectors.operations.event_queue_setups import end_restored_setups
 from delegates.access.aws_access import get_local_caller
 from delegates.event_queues.readers import QueueReader
 from delegates.event_queues.setups import PASS_DURATION, advance_setup, list_due_setups
-from rbac.models import AuditEntry, Scope, User
+from rbac.models import AuditEntry, RoleAssignment, Scope, User
 from sandbox.process import SandboxProcess
 from tests.api.sample_project import make_world
+from tests.fixtures.people import make_person
 from tests.fixtures.worker_crashes import KILLED, run_in_fork
 from web.clock import get_database_time
 from web.http.problems import Conflict
@@ -65,8 +67,8 @@ class Worker:
 
     def follow(self, setup: EventQueueSetup) -> EventQueueSetup:
         """Run passes until the set-up ends."""
-        for _ in range(40):
-            self.advance(5)
+        for _ in range(10):
+            self.advance(20)
             setup.refresh_from_db()
             if not setup.is_running:
                 return setup
@@ -202,6 +204,51 @@ def test_a_failure_shows_the_first_failed_event_and_leaves_nothing(
     assert worker.follow(start_event_queue_setup(actor=admin, connector=connector)).status == "SUCCEEDED"
     with pytest.raises(Conflict, match="Only a failed set-up"):
         dismiss_event_queue_setup(actor=admin, setup=setup)
+
+
+def test_a_set_up_has_the_rights_of_its_user_and_ends_with_a_restore(
+    connector: Connector, worker: Worker, admin: User, project: Scope, sandbox: SandboxProcess, client: Client
+) -> None:
+    editor, mark = make_person("editor", "project_admin", project), sandbox.last_number()
+    setup = start_event_queue_setup(actor=editor, connector=connector)
+    with pytest.raises(Conflict, match="being set up in us-east-1 already"):
+        start_event_queue_setup(actor=admin, connector=connector)
+    RoleAssignment.objects.filter(user=editor).delete()
+    worker.follow(setup)
+    assert setup.message.startswith("The user editor may not edit the connector any more.")
+    second = start_event_queue_setup(actor=admin, connector=connector)
+    assert end_restored_setups(worker.now) == 1
+    assert not advance_setup(second.pk, worker.now)
+    second.refresh_from_db()
+    assert second.message.startswith("The database was restored")
+    EventQueue.objects.create(connector=connector, region=REGION, queue_url="http://127.0.0.1/123456789012/a")
+    with pytest.raises(Conflict, match="has an event queue in us-east-1"):
+        start_event_queue_setup(actor=admin, connector=connector)
+    connector.spec |= {"connect_through": "Delegate"}
+    connector.save()
+    client.force_login(admin)
+    page = client.get(f"/connectors/{connector.pk}/event-queues/set-up/").content.decode()
+    assert "through a delegate" in page
+    assert "Create stack" not in page
+    assert list_effects(sandbox, mark) == []
+
+
+def test_a_queue_that_a_trigger_reads_is_refused_and_the_stack_is_used_later(
+    connector: Connector,
+    worker: Worker,
+    admin: User,
+    sandbox: SandboxProcess,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mark = sandbox.last_number()
+    monkeypatch.setattr(event_queues, "_reader_finders", [lambda url: "The trigger push"])
+    setup = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
+    assert setup.message.startswith("The trigger push reads this queue")
+    assert not EventQueue.objects.exists()
+    monkeypatch.setattr(event_queues, "_reader_finders", [])
+    again = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
+    assert (again.status, again.stack_id) == ("SUCCEEDED", setup.stack_id)
+    assert list_effects(sandbox, mark) == ["CreateStack"]
 
 
 def test_a_denied_call_names_the_missing_permission(
