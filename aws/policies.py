@@ -163,6 +163,7 @@ EXTENSION_POLICIES = (
         "Required with the policy CloudFormation, only while events are set up.",
         {
             "sqs:CreateQueue": "Creates the queue, and the one of events that could not be read.",
+            "sqs:GetQueueUrl": "Reads the URL of a queue.",
             "sqs:GetQueueAttributes": "Reads the ARN of a queue.",
             "sqs:SetQueueAttributes": "Allows the rules to send to the queue.",
             "sqs:ListQueueTags": "Reads the tags of a queue.",

@@ -1,8 +1,7 @@
 """Live updates of the set-ups of event queues on pages of connectors."""
 
-from collections import defaultdict
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from connectors.models import Connector, EventQueueSetup
 from rbac.policy import ResourceLocation
@@ -11,6 +10,7 @@ from web.live.sources import parse_primary_keys
 
 SETUP_SOURCE_NAME: Final = "event-queue-setups"
 _VIEW_PERMISSION: Final = "core_connector_view"
+_SHOWN_COLUMNS: Final = ("status", "message", "account", "stack_id", "dismissed_at")
 
 
 def get_setup_topic(connector: Connector) -> str:
@@ -18,32 +18,23 @@ def get_setup_topic(connector: Connector) -> str:
     return f"{SETUP_SOURCE_NAME}:{connector.pk}"
 
 
-def publish_setup_changed(connector_id: int) -> None:
+def publish_setup_changed(setup_id: int) -> None:
     """Publish a change of a set-up to the page of its connector after the current transaction commits."""
-    publish_change_on_commit(SETUP_SOURCE_NAME, connector_id)
+    publish_change_on_commit(SETUP_SOURCE_NAME, setup_id)
 
 
 def read_setup_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
-    """Return the set-ups of these connectors, or of all with one that runs; one query."""
-    rows = EventQueueSetup.objects.filter(dismissed_at=None)
-    if keys is None:
-        rows = rows.filter(status=EventQueueSetup.Status.RUNNING)
-    else:
-        rows = rows.filter(connector__in=list(parse_primary_keys(Connector, keys)))
-    states: defaultdict[tuple[int, int, str], list[Any]] = defaultdict(list)
-    columns = ("connector", "connector__scope", "connector__identifier", "pk", "status", "message")
-    for connector, scope, identifier, *state in rows.order_by("pk").values_list(*columns):
-        states[connector, scope, identifier].append(tuple(state))
-    return {
-        str(connector): (
-            TopicSnapshot(
-                Audience(ResourceLocation(scope, {"connector": identifier}), _VIEW_PERMISSION),
-                tuple(state),
-                frozenset({f"{SETUP_SOURCE_NAME}:{connector}"}),
-            ),
-        )
-        for (connector, scope, identifier), state in states.items()
-    }
+    """Return the state of these set-ups, or of all that run; one query."""
+    rows = EventQueueSetup.objects.filter(status=EventQueueSetup.Status.RUNNING)
+    if keys is not None:
+        rows = EventQueueSetup.objects.filter(pk__in=list(parse_primary_keys(EventQueueSetup, keys)))
+    location = ("connector", "connector__scope", "connector__identifier")
+    snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
+    for pk, connector, scope, identifier, *state in rows.values_list("pk", *location, *_SHOWN_COLUMNS):
+        audience = Audience(ResourceLocation(scope, {"connector": identifier}), _VIEW_PERMISSION)
+        topics = frozenset({f"{SETUP_SOURCE_NAME}:{connector}"})
+        snapshots[str(pk)] = (TopicSnapshot(audience, tuple(state), topics),)
+    return snapshots
 
 
 SETUP_SOURCE: Final = TopicSource(

@@ -60,7 +60,7 @@ def start_event_queue_setup(
             _filter_failures(connector).filter(region=region).update(dismissed_at=now)
             setup.save()
             _record(actor, setup, "create")
-            publish_setup_changed(connector.pk)
+            publish_setup_changed(setup.pk)
     except IntegrityError as exc:
         raise Conflict(f"Events are being set up in {region} already. Wait for the end.") from exc
     return setup
@@ -74,7 +74,7 @@ def dismiss_event_queue_setup(*, actor: User, setup: EventQueueSetup) -> None:
         if not failures.update(dismissed_at=get_database_time()):
             raise Conflict("Only a failed set-up that is not dismissed yet can be dismissed.")
         _record(actor, setup, "dismiss")
-        publish_setup_changed(setup.connector_id)
+        publish_setup_changed(setup.pk)
     setup.refresh_from_db(fields=["dismissed_at"])
 
 

@@ -116,14 +116,14 @@ class _SetupPass:
             if self.own.update(message=sanitize_text(message), **values):
                 after = {"region": self.region, "stack_name": self.setup.stack_name, "message": message}
                 record_audit_entry(actor=None, action="eventqueuesetup.fail", thing=self.setup, after=after)
-                publish_setup_changed(self.setup.connector_id)
+                publish_setup_changed(self.setup.pk)
 
     def _wait(self, message: str, interval: timedelta, **values: Any) -> None:
         """Store the progress; the next pass follows after `interval`."""
         with transaction.atomic():
             stored = {"message": sanitize_text(message), "due_at": self.now + interval, **values}
             if self.own.update(**stored) and message != self.setup.message:
-                publish_setup_changed(self.setup.connector_id)
+                publish_setup_changed(self.setup.pk)
 
     def _handle_error(self, error: AwsError) -> None:
         text = describe_with_remedy(self.setup.connector, error, self.region)
@@ -236,7 +236,7 @@ class _SetupPass:
                 return
             if not same.exists():
                 create_event_queue(actor=actor, connector=connector, queue_url=queue_url, region=self.region)
-            publish_setup_changed(connector.pk)
+            publish_setup_changed(self.setup.pk)
 
 
 def _describe_failed_stack(client: CloudFormationClient, stack: Stack, token: str) -> str:

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from connectors.models import EventQueueSetup
 from delegates.models import DelegateLogChunk, LookupRequest
 from deployments.models import PreviewRequest
 from gitsync.models import GitSync
@@ -59,6 +60,9 @@ def fill(world: World, times: int) -> None:
             scope=world.scope, identifier=f"sync_{uuid4().hex}", name="Sync", branch="main", due_at=now
         )
         key = uuid4().hex[:8]
+        EventQueueSetup.objects.create(
+            connector=world.connector, region=key, stack_name="a", started_at=now, due_at=now
+        )
         AcceptanceRun.objects.create(
             key=key,
             scope=world.scope,
