@@ -62,6 +62,7 @@ def render_sign_in(
         "form": form or SignInForm(request),
         "problem": problem,
         "next": _get_requested_url(request),
+        "is_unsent": "unsent" in request.GET,
         "provider": is_single_sign_on_enabled() and settings.OIDC_NAME,
         "takes_passkey": not get_passkey_obstacle(request),
     }

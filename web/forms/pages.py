@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from itertools import chain
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
-from django.shortcuts import resolve_url
+from django.shortcuts import redirect, resolve_url
 from django.views.decorators.http import require_http_methods
 from rest_framework.request import Request
 
@@ -44,12 +45,35 @@ def require_sign_in(view: PageView[Parameters]) -> View[Parameters]:
     def gated(request: HttpRequest, *args: Parameters.args, **kwargs: Parameters.kwargs) -> HttpResponseBase:
         if request.user.is_authenticated:
             return view(cast(PageRequest, request), *args, **kwargs)
-        if request.headers.get("HX-Request"):
-            # A fragment swapped into a page must not become a sign-in form in the middle of it.
-            return HttpResponse(status=401, headers={"HX-Redirect": resolve_url(settings.LOGIN_URL)})
-        return redirect_to_login(request.get_full_path())
+        return _redirect_to_sign_in(request)
 
     return gated
+
+
+def _redirect_to_sign_in(request: HttpRequest) -> HttpResponseBase:
+    is_read = request.method in ("GET", "HEAD")
+    if request.headers.get("HX-Request"):
+        # A fragment swapped into a page must not become a sign-in form in the middle of it.
+        query = _build_sign_in_query(request, "HX-Current-URL", is_read=is_read)
+        return HttpResponse(status=401, headers={"HX-Redirect": f"{resolve_url(settings.LOGIN_URL)}{query}"})
+    if is_read:
+        return redirect_to_login(request.get_full_path())
+    # The address of a form may take POST only, so the user returns to the page with the form.
+    return redirect(
+        f"{resolve_url(settings.LOGIN_URL)}{_build_sign_in_query(request, 'Referer', is_read=False)}"
+    )
+
+
+def _build_sign_in_query(request: HttpRequest, header: str, *, is_read: bool) -> str:
+    """Return the query with the page that a header names, and with a mark for an action not performed."""
+    query = {} if is_read else {"unsent": "1"}
+    try:
+        page = urlsplit(request.headers.get(header, ""))
+    except ValueError:
+        page = urlsplit("")
+    if page.netloc == request.get_host():
+        query["next"] = urlunsplit(("", "", page.path, page.query, ""))
+    return f"?{urlencode(query)}" if query else ""
 
 
 def get_visible(

@@ -136,6 +136,24 @@ def test_a_fragment_for_strangers_moves_the_whole_page(client: Client):
     assert (response.status_code, response["HX-Redirect"]) == (401, "/sign-in/")
 
 
+def test_an_action_without_a_session_leads_back_to_its_page_and_is_told_as_not_performed(
+    client: Client,
+) -> None:
+    address = "/deployments/00000000-0000-0000-0000-000000000000/abort/"
+    page = {"Referer": "http://testserver/deployments/?status=open"}
+    response = client.post(address, headers=page)
+    assert response["Location"] == "/sign-in/?unsent=1&next=%2Fdeployments%2F%3Fstatus%3Dopen"
+    assert "the last action was not performed" in client.get(response["Location"]).content.decode()
+    for referer in ("https://evil.example/deployments/", "http://[", ""):
+        elsewhere = client.post(address, headers={"Referer": referer})
+        assert elsewhere["Location"] == "/sign-in/?unsent=1"
+
+
+def test_a_fragment_without_a_session_leads_back_to_the_page_around_it(client: Client) -> None:
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://testserver/drift/3/"}
+    assert client.get("/drift/", headers=headers)["HX-Redirect"] == "/sign-in/?next=%2Fdrift%2F3%2F"
+
+
 @pytest.mark.parametrize(
     "lookup", [{"pk": "x"}, {"pk": 2**70}, {"pk": 0}, {"path": "account/foreign/secret"}]
 )
