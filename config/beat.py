@@ -4,6 +4,7 @@ import logging
 import os
 import secrets
 import socket
+from datetime import timedelta
 from typing import Any, Final
 
 import redis
@@ -16,6 +17,8 @@ LEASE_KEY: Final = "slipway:beat"
 # A beat that was killed or hangs is replaced after this time, and one that ends in order at once.
 LEASE_SECONDS: Final = 5.0
 STANDBY_SECONDS: Final = 1.0
+# Corrections of the clock that delay a tick by less are not worth a line in the log.
+CLOCK_TOLERANCE: Final = timedelta(seconds=5)
 # KEYS: lease. ARGV: owner, milliseconds. Result: 1 if the owner holds the lease from now on.
 _HOLD_SCRIPT: Final = """
 local owner = redis.call('GET', KEYS[1])
@@ -82,7 +85,20 @@ class Scheduler(PersistentScheduler):
         """Send what is due, and return the seconds to wait; only wait while another beat acts."""
         if not self.lease.hold():
             return STANDBY_SECONDS
+        self._forget_future_runs()
         return float(super().tick(*arguments, **more))
+
+    def _forget_future_runs(self) -> None:
+        """Make entries due that ran before the clock was set back, instead of once that time comes again."""
+        now = self.app.now()
+        latest = now + CLOCK_TOLERANCE
+        future = [entry for entry in self.schedule.values() if (entry.last_run_at or now) > latest]
+        for entry in future:
+            entry.last_run_at = now
+        if future:
+            logger.warning("The clock of this machine was set back: the schedule of ticks begins anew")
+            # Celery computes the next times again.
+            self._heap = None
 
     def close(self) -> None:
         """Store the schedule and give the lease up."""

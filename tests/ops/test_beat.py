@@ -34,6 +34,26 @@ def test_the_clock_sleeps_until_the_next_tick(tmp_path: Path, monkeypatch: pytes
     assert min(later - sooner for sooner, later in zip(send_times[1:], send_times[2:], strict=False)) >= 0.2
 
 
+def test_ticks_go_on_after_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    clock, ahead = app.now, timedelta(hours=1)
+    monkeypatch.setattr(app, "now", lambda: clock() + ahead)
+    monkeypatch.setitem(app.conf, "beat_schedule", {"tick": {"task": tick.name, "schedule": 0.01}})
+    scheduler = Scheduler(app, schedule_filename=str(tmp_path / "schedule"), lazy=True)
+    monkeypatch.setattr(scheduler, "apply_entry", lambda entry, producer=None: sent.append(entry.name))
+    monkeypatch.setattr(Scheduler, "producer", None)
+    scheduler.setup_schedule()
+    time.sleep(scheduler.tick())
+    scheduler.tick()
+    monkeypatch.setattr(app, "now", clock)
+    sent.clear()
+    for _ in range(3):
+        assert (wait := scheduler.tick()) < 1
+        time.sleep(wait)
+    scheduler.close()
+    assert sent
+
+
 def test_a_broker_on_a_full_disk_is_told_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
