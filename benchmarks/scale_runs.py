@@ -9,6 +9,7 @@ import django
 django.setup()
 
 import contextlib
+import signal
 import statistics
 import tempfile
 import time
@@ -51,8 +52,11 @@ from tests.fixtures.processes import wait_until
 
 COMBINATIONS = ((1, 1), (2, 1), (1, 2), (2, 2))
 SECONDS = float(os.environ.get("SCALE_SECONDS", "10"))
-EXECUTIONS = int(os.environ.get("SCALE_EXECUTIONS", "40"))
+# All at once, so that a worker always has some that are due: one execution is due for 0.4 of its 8 seconds.
+EXECUTIONS = int(os.environ.get("SCALE_EXECUTIONS", "160"))
 SOCKETS = int(os.environ.get("SCALE_SOCKETS", "400"))
+# Part of the names of the loads to measure; all without it.
+CHOSEN = os.environ.get("SCALE_LOADS", "")
 BEATS_PER_SECOND, BEAT_SECONDS = SOCKETS / 2, 10.0
 TASKS = int(os.environ.get("SCALE_TASKS", "400"))
 POLLING, POLLED_SECONDS = SOCKETS // 2, 100.0
@@ -83,6 +87,13 @@ class Groups:
             **{name: [pid] for name, pid in self.others.items()},
         }
         return {name: sum(_read_family_cpu(pid) for pid in pids) for name, pids in parts.items()}
+
+    def send_workers(self, number: signal.Signals) -> None:
+        """Send a signal to the workers, their children and the beat."""
+        for pid in (*self.workers, self.others["beat"]):
+            for member in family_of(pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(member, number)
 
 
 def _read_family_cpu(pid: int) -> float:
@@ -146,7 +157,8 @@ def main() -> None:
             with _start_processes(crew, *combination) as (servers, groups):
                 results[combination] = dict(_measure_loads(site, servers, groups))
             print(f"  measured {combination[0]} web x {combination[1]} worker", flush=True)
-    for name, (part, unit, _) in LOADS.items():
+    for name in (name for name in UNITS if name in results[1, 1]):
+        part, unit = UNITS[name]
         for line in _format_table(name, part, unit, {key: loads[name] for key, loads in results.items()}):
             print(line)
     for line in _format_costs(results[1, 1]):
@@ -226,9 +238,12 @@ def _measure_loads(site: Site, servers: Sequence[Server], groups: Groups) -> Ite
     _warm_up(site, servers, groups)
     with contextlib.ExitStack() as stack:
         crowds = [stack.enter_context(start_crowd()) for _ in servers]
+        if CHOSEN in EXECUTION_LOAD:
+            yield EXECUTION_LOAD, _measure_executions(site, groups)
         for name, (_, _, run) in LOADS.items():
-            yield name, _measure(groups, lambda run=run: run(site, servers, crowds))  # type: ignore[misc]
-        if len(servers) == len(groups.workers) == 1:
+            if CHOSEN in name:
+                yield name, _measure(groups, lambda run=run: run(site, servers, crowds))  # type: ignore[misc]
+        if CHOSEN in POLLS and len(servers) == len(groups.workers) == 1:
             yield POLLS, _measure(groups, lambda: _poll(site, crowds))
 
 
@@ -246,14 +261,22 @@ def _warm_up(site: Site, servers: Sequence[Server], groups: Groups) -> None:
     _wait_for_end(Fleet(site.fleet.deployer, pipelines).start(["1.27"] * len(pipelines)))
 
 
-def _run_executions(
-    site: Site, _servers: Sequence[Server], _crowds: Sequence[Helper]
-) -> tuple[float, float, str]:
+def _measure_executions(site: Site, groups: Groups) -> Load:
+    """Run executions that are all due when the measurement begins, so that their start is no part of it."""
+    groups.send_workers(signal.SIGSTOP)
+    try:
+        executions = site.fleet.start(["1.27"] * EXECUTIONS)
+    finally:
+        groups.send_workers(signal.SIGCONT)
+    return _measure(groups, lambda: _finish_executions(executions))
+
+
+def _finish_executions(executions: Sequence[Execution]) -> tuple[float, float, str]:
     began = time.perf_counter()
-    ends = _wait_for_end(site.fleet.start(["1.27"] * EXECUTIONS))
+    ends = _wait_for_end(executions)
     seconds = time.perf_counter() - began
     durations = [(ended_at - created_at).total_seconds() for created_at, ended_at in ends]
-    return EXECUTIONS, seconds, f"each {statistics.median(durations):.1f} s, {STEPS} of waiting"
+    return len(ends), seconds, f"{len(ends)} at once, each {statistics.median(durations):.1f} s"
 
 
 def _wait_for_end(executions: Sequence[Execution]) -> list[tuple[datetime, datetime]]:
@@ -385,16 +408,19 @@ def _format_costs(loads: Mapping[str, Load]) -> Iterator[str]:
         yield f"  {name:<26}{cells}   of {load.units:,.0f}, {load.remark}"
 
 
+EXECUTION_LOAD: Final = f"executions of {STEPS} steps"
 POLLS: Final = "long polls of delegates"
 Run = Callable[[Site, Sequence[Server], Sequence[Helper]], tuple[float, float, str]]
 # Of each load: the part whose processes it is for, its unit, and the function that runs it.
 LOADS: Final[Mapping[str, tuple[str, str, Run]]] = {
-    f"executions of {STEPS} steps": ("worker", "executions", _run_executions),
     "log lines of delegates": ("web", "lines", _upload_lines),
     "pages": ("web", "pages", _load_pages),
     "sockets that open": ("web", "sockets", _open_sockets),
     "heartbeats on sockets": ("web", "heartbeats", _send_heartbeats),
     "tasks of delegates": ("web", "tasks", _run_tasks),
+}
+UNITS: Final = {EXECUTION_LOAD: ("worker", "executions")} | {
+    name: (part, unit) for name, (part, unit, _) in LOADS.items()
 }
 
 
