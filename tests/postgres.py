@@ -75,6 +75,16 @@ class Postgres:
         """Return the DATABASE_URL."""
         return f"postgres://slipway@127.0.0.1:{self.port}/slipway"
 
+    @property
+    def pid(self) -> int:
+        """Return the id of the server's first process; 0 while it does not run."""
+        return self._server.pid if self.is_alive and self._server is not None else 0
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether the server runs."""
+        return self._server is not None and self._server.poll() is None
+
     def start(self) -> None:
         """Start the server and wait until it answers."""
         options = {

@@ -24,7 +24,7 @@ from benchmarks.soak.history import Breach, History, Limits, check_history, coun
 from benchmarks.soak.memory import MemoryRecorder, Slope
 from benchmarks.soak.records import HistoryReader, format_history
 from benchmarks.soak.site import Site, start_site
-from benchmarks.soak.workload import BAD_TAG, NUMBERED_LINES, SCRIPT, Deployments, create_targets
+from benchmarks.soak.workload import BAD_TAG, NUMBERED_LINES, PAIRS, SCRIPT, Deployments, create_targets
 
 MINUTES: Final = float(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("SOAK_MINUTES", "240"))
 INTERVAL: Final = float(os.environ.get("SOAK_FAULT_SECONDS", "20"))
@@ -47,7 +47,9 @@ class Soak:
         self.site = site
         self.deployments = Deployments(site, create_targets(site))
         self.faults = FaultInjector(site, INTERVAL)
-        self.reader = HistoryReader(site, numbered_lines=NUMBERED_LINES, scripts=frozenset({SCRIPT}))
+        self.reader = HistoryReader(
+            site, numbered_lines=NUMBERED_LINES, scripts=frozenset({SCRIPT}), pairs=PAIRS
+        )
         self.memory = MemoryRecorder()
         self.breaches: dict[str, Breach] = {}
         self.stopped_at = 0.0

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import threading
 import time
@@ -11,25 +12,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import psycopg
 import redis
 
+from benchmarks.soak.machine_faults import (
+    change_tables,
+    choose_seconds,
+    fill_disk_of_database,
+    fill_disk_of_delegate,
+    open_slow_browsers,
+    shift_clock,
+    upgrade_release,
+)
 from benchmarks.soak.site import Site
 from tests.faults.killable_process import Part
 
 WRITES: Final = ("RegisterTaskDefinition", "CreateService", "UpdateService", "RunTask", "DeleteService")
+# Pattern of the names of the faults to inject; all without it.
+CHOSEN: Final = re.compile(os.environ.get("SOAK_FAULTS", ""))
 # Longest times in seconds that a part is away or frozen, many faults being much shorter.
 LONGEST_FREEZE, LONGEST_CUT, LONGEST_OUTAGE = 60.0, 30.0, 30.0
+# An upgrade, while other processes take the machine.
+LONGEST_FAULT: Final = 600.0
 NOT_INJECTED: Final = {
     "F5": "the database is away for at most 30 s, so that faults follow each other fast enough",
     "F7": "connections are cut; delay, drip and half-open connections need a network of their own",
     "F8": "all delegates reconnect at once, but there are two, not 10,000",
     "F10": "expired credentials and clock skew: the sandbox checks no credentials",
     "F11": "stale reads only: the installation polls, and has no event queue",
-    "F12": "a full disk needs a file system of limited size",
-    "F13": "jumps of the clock need a clock for each process",
-    "F14": "slow browsers are measured by make bench-logs",
-    "F15": "a rolling upgrade is tested by tests/faults/test_rolling_upgrade.py",
-    "F16": "migrations are tested on filled tables by tests/database",
+    "F14": "slow browsers are there; what they cost others is measured by make bench-logs",
+    "F15": "one upgrade in each soak; delegates keep their release",
+    "F16": "busy tables are changed online; a million rows are migrated by tests/database",
 }
 
 
@@ -68,7 +81,7 @@ def _freeze(part: Part) -> None:
     pid = part.pid
     os.killpg(pid, signal.SIGSTOP)
     try:
-        time.sleep(_choose_seconds(LONGEST_FREEZE))
+        time.sleep(choose_seconds(LONGEST_FREEZE))
     finally:
         os.killpg(pid, signal.SIGCONT)
 
@@ -81,7 +94,7 @@ def _restart_database(site: Site) -> None:
 def _take_database_away(site: Site) -> None:
     site.installation.database.stop(signal.SIGQUIT)
     try:
-        time.sleep(_choose_seconds(LONGEST_OUTAGE))
+        time.sleep(choose_seconds(LONGEST_OUTAGE))
     finally:
         site.installation.database.start()
 
@@ -97,7 +110,7 @@ def _kill_broker(site: Site) -> None:
 def _cut_network(site: Site) -> None:
     network = random.choice(site.networks)
     network.cut()
-    time.sleep(_choose_seconds(LONGEST_CUT))
+    time.sleep(choose_seconds(LONGEST_CUT))
     network.mend()
 
 
@@ -138,18 +151,14 @@ def _read_stale(site: Site) -> None:
     site.installation.sandbox.fault("stale_reads", service="ecs", seconds=random.uniform(10, 60))
 
 
-def _choose_seconds(longest: float) -> float:
-    """Return a duration, mostly short."""
-    return 1 + (longest - 1) * random.random() ** 3
-
-
 @dataclass(frozen=True)
 class Fault:
-    """A fault by the numbers of the fault list, with its weight among the others."""
+    """A fault by the numbers of the fault list, with its weight among the others; a single one comes once."""
 
     name: str
     weight: int
     inject: Callable[[Site], None]
+    is_single: bool = False
 
 
 FAULTS: Final = (
@@ -172,6 +181,12 @@ FAULTS: Final = (
     Fault("F10 hanging calls", 1, _hang),
     Fault("F10 refused connections", 1, _refuse),
     Fault("F11 stale reads", 1, _read_stale),
+    Fault("F12 full disk of a delegate", 2, fill_disk_of_delegate),
+    Fault("F12 full disk of PostgreSQL", 1, fill_disk_of_database),
+    Fault("F13 clock jumps by an hour and back", 2, shift_clock),
+    Fault("F14 browsers that do not read", 1, open_slow_browsers),
+    Fault("F15 rolling upgrade to the next release", 1, upgrade_release, is_single=True),
+    Fault("F16 changes of busy tables", 1, change_tables),
 )
 
 
@@ -193,7 +208,7 @@ class FaultInjector:
     def stop(self) -> None:
         """Finish the fault that goes on, and end those of the sandbox."""
         self._stopping.set()
-        self._finished.wait(LONGEST_FREEZE + 60)
+        self._finished.wait(LONGEST_FAULT)
         self.site.installation.sandbox.clear_faults()
 
     def _run(self) -> None:
@@ -201,19 +216,24 @@ class FaultInjector:
         due = time.monotonic()
         while not self._stopping.wait(max(0.0, due - time.monotonic())):
             if not deck:
-                deck = [fault for fault in FAULTS for _ in range(fault.weight)]
+                chosen = [fault for fault in FAULTS if CHOSEN.search(fault.name) and self._is_left(fault)]
+                deck = [fault for fault in chosen for _ in range(fault.weight)]
                 random.shuffle(deck)
-            self._inject(deck.pop())
+            if deck:
+                self._inject(deck.pop())
             due = max(due + self.interval, time.monotonic())
         self._finished.set()
         # The kernel ends a child with the thread that started it: this one lives as long as the soak.
         threading.Event().wait()
 
+    def _is_left(self, fault: Fault) -> bool:
+        return not (fault.is_single and self.counts[fault.name])
+
     def _inject(self, fault: Fault) -> None:
         try:
             fault.inject(self.site)
             self.counts[fault.name] += 1
-        except (OSError, AssertionError, RuntimeError, SystemExit, redis.RedisError) as exc:
+        except (OSError, AssertionError, RuntimeError, SystemExit, redis.RedisError, psycopg.Error) as exc:
             self.errors.append(f"{fault.name}: {exc!r}")
 
 

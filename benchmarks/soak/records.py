@@ -4,12 +4,13 @@ import contextlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import boto3
 
+from aws.apis.elb import get_target_group_weights
 from benchmarks.soak.history import (
     NUMBERED,
     ExecutionRow,
@@ -44,8 +45,10 @@ CHUNKS: Final = "SELECT execution_id::text, first, last, packed FROM deployments
 class HistoryReader:
     """Reader that keeps the sandbox's writes, since its journal drops the oldest entries."""
 
-    def __init__(self, site: Site, *, numbered_lines: int, scripts: frozenset[str]) -> None:
-        self._site, self._numbered_lines, self._scripts = site, numbered_lines, scripts
+    def __init__(
+        self, site: Site, *, numbered_lines: int, scripts: frozenset[str], pairs: frozenset[str]
+    ) -> None:
+        self._site, self._numbered_lines, self._scripts, self._pairs = site, numbered_lines, scripts, pairs
         self._writes: list[SandboxWrite] = []
         self._last = 0
 
@@ -100,17 +103,12 @@ class HistoryReader:
     ) -> list[ServiceState]:
         if not services:
             return []
-        sandbox = self._site.installation.sandbox
-        client = boto3.client(
-            "ecs",
-            endpoint_url=sandbox.url,
-            region_name=sandbox.seed()["region"],
-            aws_access_key_id="checker",
-            aws_secret_access_key="checker",
-        )
-        cluster = sandbox.seed()["cluster"]
+        account = _Account(self._site)
         return [
-            _read_service(client, cluster, name, [row for row in executions if row.pipeline == pipeline])
+            account.read_service(
+                account.find_production(name) if pipeline in self._pairs else name,
+                [row for row in executions if row.pipeline == pipeline],
+            )
             for pipeline, name in services.items()
         ]
 
@@ -148,15 +146,52 @@ def _list_relevant_texts(body: str) -> list[str]:
     return [text for text in texts if text.startswith(NUMBERED) or "not kept" in text]
 
 
-def _read_service(client: Any, cluster: str, name: str, executions: list[ExecutionRow]) -> ServiceState:
-    found = client.describe_services(cluster=cluster, services=[name])["services"]
-    if not found:
-        return ServiceState(name, "", False, executions)
-    service = found[0]
-    definition = client.describe_task_definition(taskDefinition=service["taskDefinition"])
-    image = definition["taskDefinition"]["containerDefinitions"][0]["image"]
-    is_steady = service["runningCount"] == service["desiredCount"] and len(service["deployments"]) == 1
-    return ServiceState(name, image.rpartition(":")[2], is_steady, executions)
+def choose_production(base_name: str, services: Iterable[Mapping[str, Any]], groups: Collection[str]) -> str:
+    """Return the active service that is alone behind the target groups; without one, a name that says so."""
+    live = [
+        service["serviceName"]
+        for service in services
+        if service["status"] == "ACTIVE"
+        and set(groups) == {balancer["targetGroupArn"] for balancer in service["loadBalancers"]}
+    ]
+    return live[0] if len(live) == 1 else f"{base_name} (production of {len(live)} services)"
+
+
+class _Account:
+    """State of the sandbox's account as its API shows it."""
+
+    def __init__(self, site: Site) -> None:
+        sandbox = site.installation.sandbox
+        self._seed = sandbox.seed()
+        options = {
+            "endpoint_url": sandbox.url,
+            "region_name": self._seed["region"],
+            "aws_access_key_id": "checker",
+            "aws_secret_access_key": "checker",
+        }
+        self._ecs, self._elb = (boto3.client(name, **options) for name in ("ecs", "elbv2"))
+
+    def find_production(self, base_name: str) -> str:
+        """Return the service of a blue/green pair that has all production traffic."""
+        listener = self._seed["load_balancer"]["prod_listener"]["arn"]
+        actions = self._elb.describe_listeners(ListenerArns=[listener])["Listeners"][0]["DefaultActions"]
+        groups = {group for group, weight in get_target_group_weights(actions).items() if weight}
+        names = [f"{base_name}__1", f"{base_name}__2"]
+        services = self._ecs.describe_services(cluster=self._seed["cluster"], services=names)["services"]
+        return choose_production(base_name, services, groups)
+
+    def read_service(self, name: str, executions: list[ExecutionRow]) -> ServiceState:
+        """Return the image of a service and whether it is steady; no image if there is no such service."""
+        cluster = self._seed["cluster"]
+        found = self._ecs.describe_services(cluster=cluster, services=[name])["services"]
+        if not found:
+            return ServiceState(name, "", False, executions)
+        service = found[0]
+        definition = self._ecs.describe_task_definition(taskDefinition=service["taskDefinition"])
+        image = definition["taskDefinition"]["containerDefinitions"][0]["image"]
+        counts = service["runningCount"], service["desiredCount"]
+        is_steady = counts[0] == counts[1] > 0 and len(service["deployments"]) == 1
+        return ServiceState(name, image.rpartition(":")[2], is_steady, executions)
 
 
 def format_history(history: History) -> str:

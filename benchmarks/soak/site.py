@@ -3,14 +3,15 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
 
+from benchmarks.soak.clocks import build_clock_library, create_clock
 from tests.faults.installation import Installation, installed
 from tests.faults.killable_process import Part
 from tests.fixtures.processes import ROOT, wait_until
@@ -21,15 +22,18 @@ TAG: Final = "soak"
 PROJECT: Final = {"org": "default", "project": "demo"}
 DELEGATED: Final = "delegated"
 SQL_PATIENCE: Final = 180.0
+# Agents connect without a proxy for TLS in front.
+ORIGIN: Final = "http://127.0.0.1"
 
 
 @dataclass(frozen=True)
 class Site:
-    """An installation, its delegates, and the network of each."""
+    """An installation, its delegates with the network of each, and the clocks of server and delegates."""
 
     installation: Installation
     agents: tuple[Part, ...]
     networks: tuple[Proxy, ...]
+    clocks: tuple[Path, ...]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -59,29 +63,36 @@ class Site:
 @contextmanager
 def start_site(folder: Path) -> Iterator[Site]:
     """Run an installation with two delegates until the block ends."""
+    library = build_clock_library(folder)
+    names = ("server", *(f"soak-{number}" for number in range(1, AGENTS + 1)))
+    clocks = {name: create_clock(folder, name, library) for name in names}
     with ExitStack() as stack:
-        # Agents connect without a proxy for TLS in front.
-        installation = stack.enter_context(installed(folder, PUBLIC_URL="http://127.0.0.1"))
+        installation = stack.enter_context(
+            installed(folder, concurrency=2, **{"PUBLIC_URL": ORIGIN, **clocks["server"].variables})
+        )
         ports = [int(address.rpartition(":")[2]) for address in installation.addresses]
         networks = tuple(Proxy(ports[number % len(ports)]) for number in range(AGENTS))
         for network in networks:
             stack.callback(network.close)
-        site = Site(installation, (), networks)
+        paths = tuple(clock.path for clock in clocks.values()) if library else ()
+        site = Site(installation, (), networks, paths)
         token = site.post("delegate-tokens", {"name": "soak"})["token"]
         account = site.query("SELECT account_id FROM delegates_accountid")[0][0]
         agents = tuple(
-            _create_agent(folder, f"soak-{number}", network.url, token, account)
-            for number, network in enumerate(networks, 1)
+            _create_agent(folder, name, network.url, token, account, clocks[name].variables)
+            for name, network in zip(names[1:], networks, strict=True)
         )
         for agent in agents:
             stack.callback(agent.kill)
             agent.start()
         connected = "SELECT 1 FROM delegates_delegateinstance WHERE connection = 'WEBSOCKET'"
         wait_until(lambda: len(site.query(connected)) == AGENTS, "the connection of the delegates", 60)
-        yield Site(installation, agents, networks)
+        yield replace(site, agents=agents)
 
 
-def _create_agent(folder: Path, name: str, url: str, token: str, account: str) -> Part:
+def _create_agent(
+    folder: Path, name: str, url: str, token: str, account: str, variables: Mapping[str, str]
+) -> Part:
     home = folder / name
     home.mkdir()
     environment = {
@@ -98,5 +109,6 @@ def _create_agent(folder: Path, name: str, url: str, token: str, account: str) -
         "HARNESS_TAGS": TAG,
         "AWS_ACCESS_KEY_ID": "AKIASANDBOX",
         "AWS_SECRET_ACCESS_KEY": "example-of-the-soak",
+        **variables,
     }
     return Part(name, [sys.executable, "-m", "delegates.agent"], environment=environment, folder=home)

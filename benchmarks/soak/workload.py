@@ -20,9 +20,9 @@ BAD_SHARE, ROLLBACK_SHARE = 0.15, 0.15
 NUMBERED_LINES: Final = 200
 SCRIPT: Final = "soak_script"
 RETRY_PAUSE, POLL_PAUSE = 1.0, 1.0
-# Pipelines of the demo that deploy directly, and the ECS service of each. Blue/green has two services, and
-# which one is in production the load balancer says.
-DEMO: Final = {"canary_demo": "webshop", "blue_green_demo": "", "run_task_demo": ""}
+# Pipelines of the demo that deploy directly, and the ECS service of each (of a pair without suffix).
+DEMO: Final = {"canary_demo": "webshop", "blue_green_demo": "storefront", "run_task_demo": ""}
+PAIRS: Final = frozenset({"blue_green_demo"})
 DONE_TAGS: Final = ("done",)
 DIRECT, THROUGH_DELEGATES = 3, 2
 SCRIPT_PIPELINE: Final = """

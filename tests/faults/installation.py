@@ -91,7 +91,7 @@ class Installation:
         request = Request(f"{self.addresses[0]}/sign-in/", data=urlencode(fields).encode())
         request.add_header("X-Forwarded-Proto", "https")
         request.add_header("Cookie", f"csrftoken={token}")
-        request.add_header("Referer", production_environment()["PUBLIC_URL"] + "/sign-in/")
+        request.add_header("Referer", self.webs[0].environment["PUBLIC_URL"] + "/sign-in/")
         return _unredirected(request)
 
     def get(self, path: str) -> Any:
@@ -142,7 +142,7 @@ def _unredirected(request: Request) -> Answer:
 def installed(folder: Path, *, concurrency: int = 2, **variables: str) -> Iterator[Installation]:
     """An installation that is ready, with the demo in it; what it printed stays in `folder`.
 
-    `variables` are added to the environment of its processes.
+    `variables` are added to the environment of the processes of Slipway.
     """
     with ExitStack() as stack:
         database = stack.enter_context(postgres(folder))
@@ -150,9 +150,10 @@ def installed(folder: Path, *, concurrency: int = 2, **variables: str) -> Iterat
         sandbox = start_sandbox(paused=False, speed=20)
         stack.callback(sandbox.kill)
         broker_port, ports = free_port(), (free_port(), free_port())
-        environment = _environment(folder, database.url, broker_port, concurrency) | variables
+        around = _environment(folder, database.url, broker_port, concurrency)
+        environment = around | variables
         command = [find_server(), "--save", "", "--bind", "127.0.0.1", "--port", str(broker_port)]
-        broker = Part("broker", [*command, "--dir", folder], environment=environment, folder=folder)
+        broker = Part("broker", [*command, "--dir", folder], environment=around, folder=folder)
         parts = [
             Part(name, [ROOT / "ops" / "role.sh", role], environment=environment | more, folder=folder)
             for name, role, more in (

@@ -1,9 +1,15 @@
 """The checker of a soak finds each broken promise in a small history made by hand."""
 
+import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from benchmarks.soak.clocks import build_clock_library, create_clock, set_shift
 from benchmarks.soak.history import (
     NUMBERED,
     ExecutionRow,
@@ -17,7 +23,7 @@ from benchmarks.soak.history import (
     find_expected_tag,
 )
 from benchmarks.soak.memory import Sample, compute_slope
-from benchmarks.soak.records import parse_parameters
+from benchmarks.soak.records import choose_production, parse_parameters
 
 KEY = ("ecs", "UpdateService", "abc")
 LIMITS = Limits(open=600, overdue=120, bad_tags=frozenset({"crash"}))
@@ -96,3 +102,45 @@ def test_the_slope_of_memory_is_in_percent_of_its_mean_an_hour() -> None:
     assert slope is not None
     assert slope == pytest.approx(1.0, rel=0.01)
     assert compute_slope(samples[:2]) is None
+
+
+def build_service(name: str, group: str, status: str = "ACTIVE") -> dict[str, object]:
+    return {"serviceName": name, "status": status, "loadBalancers": [{"targetGroupArn": group}]}
+
+
+@pytest.mark.parametrize(
+    ("services", "production"),
+    [
+        ([build_service("web__1", "blue"), build_service("web__2", "green")], "web__2"),
+        ([build_service("web__1", "green"), build_service("web__2", "green", "INACTIVE")], "web__1"),
+        ([build_service("web__1", "blue")], "web (production of 0 services)"),
+        (
+            [build_service("web__1", "green"), build_service("web__2", "green")],
+            "web (production of 2 services)",
+        ),
+    ],
+)
+def test_production_of_a_pair_is_the_service_behind_the_load_balancer(
+    services: list[dict[str, object]], production: str
+) -> None:
+    assert choose_production("web", services, {"green"}) == production
+
+
+def test_a_jump_of_the_clock_moves_the_time_of_a_process_but_not_its_durations(tmp_path: Path) -> None:
+    library = build_clock_library(tmp_path)
+    clock = create_clock(tmp_path, "server", library)
+    set_shift(clock.path, -3600)
+    program = (
+        "import datetime, time; print(time.time(), datetime.datetime.now().timestamp(), time.monotonic())"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **clock.variables},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    expected = time.time() - (3600 if library else 0)
+    first, second, monotonic = map(float, result.stdout.split())
+    assert (first, second) == (pytest.approx(expected, abs=60), pytest.approx(expected, abs=60))
+    assert monotonic == pytest.approx(time.monotonic(), abs=60)
