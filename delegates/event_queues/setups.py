@@ -46,6 +46,8 @@ RETRY_INTERVAL: Final = timedelta(seconds=15)
 # A stack of this size takes about two minutes.
 DEADLINE: Final = timedelta(minutes=30)
 SETUPS_PER_TICK: Final = 20
+# A stack whose later update was rolled back has its queue all the same.
+_USABLE_STATUSES: Final = (*SUCCESS_STATUSES, "UPDATE_ROLLBACK_COMPLETE")
 _ALREADY_EXISTS: Final = "AlreadyExistsException"
 
 GetCaller = Callable[[Connector, str], Caller]
@@ -148,7 +150,7 @@ class _SetupPass:
             self._create(client)
             return
         token = self._check_owner(stack)
-        if stack.status in SUCCESS_STATUSES:
+        if stack.status in _USABLE_STATUSES:
             self._finish(stack, actor)
         elif not stack.is_in_progress:
             raise SetupFailed(_describe_failed_stack(client, stack, token))

@@ -260,6 +260,44 @@ def test_a_denied_call_names_the_missing_permission(
     assert setup.message.endswith("Then set up events again.")
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_killed_before_the_commit_of_the_queue_leaves_one_queue(
+    connector: Connector,
+    worker: Worker,
+    admin: User,
+    sandbox: SandboxProcess,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    setup, mark = start_event_queue_setup(actor=admin, connector=connector), sandbox.last_number()
+    worker.advance(1)
+    sandbox.advance(CREATION_SECONDS)
+    worker.now += timedelta(seconds=CREATION_SECONDS)
+    with monkeypatch.context() as patched:
+        # It is asked between the end of the set-up and the row of the queue.
+        patched.setattr(event_queues, "_reader_finders", [lambda url: os._exit(KILLED)])
+        assert run_in_fork(lambda: advance_setup(setup.pk, worker.now) and None) == KILLED
+    assert not EventQueue.objects.exists()
+    setup.refresh_from_db()
+    assert setup.is_running
+    worker.now += PASS_DURATION
+    worker.advance()
+    setup.refresh_from_db()
+    assert (setup.status, EventQueue.objects.count()) == ("SUCCEEDED", 1)
+    assert list_effects(sandbox, mark) == ["CreateStack"]
+
+
+def test_a_lost_answer_of_the_creation_is_found_by_the_tag(
+    connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess
+) -> None:
+    setup, mark = start_event_queue_setup(actor=admin, connector=connector), sandbox.last_number()
+    sandbox.fault("lost_answer", service="cloudformation", operation="CreateStack", count=1, **{"as": "cut"})
+    worker.advance(1)
+    setup.refresh_from_db()
+    assert (setup.stack_id, setup.message.endswith("Slipway tries again.")) == ("", True)
+    assert worker.follow(setup).status == "SUCCEEDED"
+    assert list_effects(sandbox, mark) == ["CreateStack"]
+
+
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_killed_around_the_creation_leaves_one_stack(
