@@ -19,6 +19,7 @@ from steps.actions.confirmations import (
 )
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.confirmation import EARLIER_SERVICE_DEPLOYMENTS
+from steps.actions.ecs_service.desired_count import SAVED_SERVICE
 from steps.actions.manifests import TASK_DEFINITION_ARN
 
 _AWS_FIELDS = (
@@ -75,6 +76,8 @@ CLOCK_SKEW = timedelta(minutes=5)
 _KNOWN_DEPLOYMENTS = 10
 # Rollback key of the running revision that the step uses instead of registering one.
 REUSED_REVISION = "reused revision"
+# Rollback key of the live service beside which a canary is created.
+LIVE_SERVICE = "live service before"
 # Rollback keys of a revision below those that this step registers; the second is for untagged ones.
 _OLDER, _OLDER_UNTAGGED = "newest revision", "newest revision before untagged"
 
@@ -86,13 +89,16 @@ class RegisterTaskDefinition(Action):
 
     `compares` logs if nothing differs from the running revision; a run that keeps unchanged tasks then reuses
     that revision. `reuses` does so in every run that may list service deployments: then the update forces a
-    new deployment.
+    new deployment. `live` is the rollback key of the live service beside which the step creates another one,
+    which uses the same revision if nothing differs. A step that updates such a service registers, and so does
+    ECS's own strategy: there the revision identifies the deployment.
     """
 
     has_undo = True
 
     compares: bool = False
     reuses: bool = False
+    live: str = ""
 
     @property
     def title(self) -> str:
@@ -105,6 +111,8 @@ class RegisterTaskDefinition(Action):
             return
         family = definition["family"]
         if self.compares and _reuse_running_revision(context, definition, replaces=self.reuses):
+            return
+        if self.live and _use_live_revision(context, definition, self.live):
             return
         context.log(f"Creating Task Definition with family {family}")
         # Saved before the write, so that confirm knows which revisions can be ours.
@@ -151,7 +159,7 @@ def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any],
 
     Without `replaces`, only a run that keeps unchanged tasks reuses it.
     """
-    running = _find_same_revision(context, definition)
+    running = _find_same_revision(context, definition, SAVED_SERVICE)
     if running is None:
         return False
     force = context.force_new_deployment
@@ -167,14 +175,30 @@ def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any],
         context.log(f"Reusing revision {running.revision}: nothing changed compared with {name}")
     else:
         return False
+    _use_running_revision(context, running)
+    return True
+
+
+def _use_live_revision(context: StepContext, definition: Mapping[str, Any], live: str) -> bool:
+    """Use the revision of the live service for one beside it if nothing differs; return whether it did."""
+    running = _find_same_revision(context, definition, live)
+    if running is None:
+        return False
+    name = f"{running.family}:{running.revision}"
+    context.log(f"Reusing revision {running.revision}: nothing changed compared with {name}")
+    _use_running_revision(context, running)
+    return True
+
+
+def _use_running_revision(context: StepContext, running: TaskDefinition) -> None:
+    """Use a revision that this step did not register, so that no undo deregisters it."""
     context.save_for_rollback(REUSED_REVISION, running.arn)
     _use_existing_revision(context, running.arn, running.raw)
-    return True
 
 
 def _save_service_deployments(context: StepContext) -> bool:
     """Save the service deployments that a lost answer is compared with; return whether they may be read."""
-    name = context.load_for_rollback("service before")["name"]
+    name = context.load_for_rollback(SAVED_SERVICE)["name"]
     try:
         deployments = context.ecs.list_service_deployments(context.cluster, name)
     except Denied:
@@ -184,9 +208,11 @@ def _save_service_deployments(context: StepContext) -> bool:
     return True
 
 
-def _find_same_revision(context: StepContext, definition: Mapping[str, Any]) -> TaskDefinition | None:
-    """Return the running revision if it is active and equals the definition, tags included."""
-    arn = _get_running_arn(context, definition["family"])
+def _find_same_revision(
+    context: StepContext, definition: Mapping[str, Any], service: str
+) -> TaskDefinition | None:
+    """Return the revision of a saved service if it is active and equals the definition, tags included."""
+    arn = _get_running_arn(context, definition["family"], service)
     if not arn or context.get_output("deploymentId"):
         return None
     try:
@@ -313,9 +339,9 @@ def _find_older_revision(context: StepContext, family: str) -> int:
     return context.ecs.get_latest_revision(family)
 
 
-def _get_running_arn(context: StepContext, family: str) -> str:
-    """Return the ARN of this family's revision that ran when the step began; empty if none did."""
-    before = context.load_for_rollback("service before") or {}
+def _get_running_arn(context: StepContext, family: str, service: str = SAVED_SERVICE) -> str:
+    """Return the ARN of this family's revision that a saved service ran; empty if it ran none."""
+    before = context.load_for_rollback(service) or {}
     arn = str(before.get("task_definition") or "")
     name, _, revision = arn.rpartition("/")[2].rpartition(":")
     is_live = name == family and revision.isdecimal() and before.get("status") == "ACTIVE"

@@ -265,7 +265,7 @@ def ecs_blue_green_create_service(spec: EcsBlueGreenCreateServiceSpec) -> Plan:
     )
     yield unit(
         "Deploy",
-        RegisterTaskDefinition(),
+        RegisterTaskDefinition(live="" if update else "blue before"),
         *((DetachAutoScaling(service_output=OLD_SERVICE),) if spec.is_one_rule else ()),
         SuspendAutoScaling() if update else RemoveGreenService(),
         CreateStageService(update=update, keep_count=spec.sameAsAlreadyRunningInstances),

@@ -18,7 +18,7 @@ from steps.actions.ecs_service.deployment_health import FailFast
 from steps.actions.ecs_service.steady_state import WaitForSteadyState
 from steps.actions.ecs_service.updates import SaveCurrentService
 from steps.actions.manifests import FetchManifests
-from steps.actions.task_definitions import RegisterTaskDefinition
+from steps.actions.task_definitions import LIVE_SERVICE, RegisterTaskDefinition
 from steps.kinds.outputs import REVISION_OUTPUTS, SERVICE_OUTPUTS
 from steps.kinds.registry import Plan, step, unit
 
@@ -105,7 +105,7 @@ def ecs_canary_deploy(spec: EcsCanaryDeploySpec) -> Plan:
     )
     yield unit(
         "Deploy",
-        RegisterTaskDefinition(),
+        RegisterTaskDefinition(live=LIVE_SERVICE),
         *((AttachCanaryGroup(),) if traffic.percent else ()),
         CreateCanary(definition="canary definition"),
         WaitForSteadyState(fail_fast=spec.failFast),

@@ -50,6 +50,7 @@ from steps.actions.ecs_service.update_fields import (
 )
 from steps.actions.manifests import TASK_DEFINITION_ARN
 from steps.actions.task_definitions import (
+    LIVE_SERVICE,
     confirm_registration,
     is_reused_revision,
     reregister_task_definition,
@@ -79,18 +80,22 @@ class SaveCurrentService(Action):
         context.acquire_service_lock(context.load_for_rollback("service definition")["serviceName"])
         definition = context.load_for_rollback(self.definition)
         name = definition["serviceName"]
-        pair = get_pair_names(context.load_for_rollback("service definition")["serviceName"])
+        live_name = context.load_for_rollback("service definition")["serviceName"]
+        names = dict.fromkeys([name, live_name, *get_pair_names(live_name)])
         services = {
             candidate.name: candidate
-            for candidate in context.ecs.describe_services(context.cluster, [name, *pair])
+            for candidate in context.ecs.describe_services(context.cluster, list(names))
         }
-        service = services.pop(name, None)
+        service, live = services.pop(name, None), services.pop(live_name, None)
         before = context.save_for_rollback(
             "service before",
             None
             if service is None
             else build_snapshot(service, read_revision_fields(context.ecs, definition, service)),
         )
+        # Only a new canary shares its revision: an update is confirmed by a revision of its own.
+        if live is not None and (service is None or service.status in GONE_STATUSES):
+            context.save_for_rollback(LIVE_SERVICE, build_snapshot(live))
         save_replaced_pair(context, definition, service, list(services.values()))
         if before is None or before["status"] in GONE_STATUSES:
             context.log(f"Service {name} does not exist yet and will be created")

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from deployments.execution.operations import abort_execution
-from deployments.models import Execution
+from deployments.models import Execution, Interrupt
 from pipelines.models import Pipeline
 from tests.fixtures.engine_driver import Drive
 
@@ -63,6 +63,25 @@ def test_a_canary_that_crashes_never_touches_the_service_and_is_deleted(canary: 
     assert [deployment["id"] for deployment in after["deployments"]] == [
         deployment["id"] for deployment in before["deployments"]
     ]
+
+
+def test_a_canary_of_the_live_content_uses_its_revision_and_its_rollback_keeps_it(canary: Drive) -> None:
+    canary.run("1.27")
+    revision, mark = canary.service("webshop")["taskDefinition"], canary.mark()
+    canary.sandbox.fault("lost_answer", service="ecs", operation="CreateService", count=1)
+    stopped = canary.start("1.27")
+    _until_logged(canary, stopped, "Service webshopCanary reached steady state")
+    assert canary.service(CANARY)["taskDefinition"] == revision
+    Interrupt.objects.create(execution=stopped, kind=Interrupt.Kind.ABORT_AND_ROLL_BACK)
+    canary.until_over(stopped)
+    assert stopped.outcome == "ROLLED_BACK", canary.log(stopped)
+    assert _is_gone(canary)
+    assert _get_result(canary.run("1.27")) == ("SUCCESS", "COMPLETED")
+    effects = canary.effects(after=mark)
+    assert not {"RegisterTaskDefinition", "DeregisterTaskDefinition"} & set(effects)
+    assert effects.count("CreateService") == 2
+    definition = canary.call("ecs", "DescribeTaskDefinition", {"taskDefinition": revision})["taskDefinition"]
+    assert definition["status"] == "ACTIVE"
 
 
 def test_a_canary_that_was_left_behind_becomes_the_next_one(canary: Drive) -> None:
