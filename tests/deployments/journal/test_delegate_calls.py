@@ -1,16 +1,18 @@
 """A deployment whose calls delegates make: through tasks, with tags, handed over when a delegate is lost."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from pytest_django import Settings
 
 from aws.caller import BotoCaller
 from aws.clients import AccessKey
-from connectors.models import Connector
+from connectors.models import Connector, EventQueue
 from delegates.models import Delegate, DelegateTask
 from delegates.task_owners import TaskAnswer, register_task_owner
 from delegates.task_queue import route_waiting_tasks
+from deployments.engine.service_waits import NOT_OBSERVED
 from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.operations import roll_back_execution
 from deployments.journal.aws_access import CALL_OWNER, open_engine_access
@@ -100,6 +102,33 @@ def test_a_deployment_and_its_rollback_run_through_a_delegate_with_its_own_crede
         "CONNECTOR",
     )
     assert task.environment.endswith("/dev") or task.environment.startswith("account/")
+
+
+def test_events_replace_reads_by_a_delegate_until_one_shows_a_change_without_an_event(remote: Drive) -> None:
+    prod = hand("prod-eu", tags=("prod", "eu"))
+    execution = remote.start("1.27")
+    while execution.observed_state in ("", NOT_OBSERVED) and not execution.is_over:
+        remote.reconcile()
+        if not prod.serve():
+            remote.clock.move(1)
+            remote.sandbox.advance(1)
+        execution.refresh_from_db()
+    now = remote.clock.now()
+    queue = EventQueue.objects.create(
+        connector=Connector.objects.get(identifier="sandbox_aws"),
+        region="us-east-1",
+        queue_url="http://localhost/123456789012/events",
+        read_at=now + timedelta(hours=1),
+        last_event_at=now,
+    )
+    Execution.objects.filter(pk=execution.pk).update(event_at=now)
+    reads_before = prod.taken_operations.count("DescribeServices")
+    execution = _run_to_end(remote, execution, prod)
+    assert execution.status == "SUCCESS", execution.failure
+    queue.refresh_from_db()
+    assert queue.silent_since is not None
+    # By polling every five seconds, a dozen.
+    assert prod.taken_operations.count("DescribeServices") - reads_before <= 4
 
 
 @pytest.fixture
