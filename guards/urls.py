@@ -73,7 +73,7 @@ def parse_url(url: str) -> UrlTarget:
         host_header = host if port is None else f"{host}:{port}"
     port = DEFAULT_PORTS[parts.scheme] if port is None else port
     if port not in DEFAULT_PORTS.values() and (port < _FIRST_UNPRIVILEGED_PORT or port in _NON_WEB_PORTS):
-        raise InvalidUrl(f"port {port} is none of web servers: use 443, 80, or one above 1023 that is")
+        raise InvalidUrl(f"port {port} is not a web port; use 443, 80 or the port of a web server above 1023")
     return UrlTarget(parts.scheme, host, port, host_header)
 
 

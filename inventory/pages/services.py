@@ -25,7 +25,7 @@ from inventory.queries.service_deployments import (
     list_service_deployments,
 )
 from inventory.sync.watched_services import record_view
-from rbac.policy import can_anywhere
+from rbac.policy import can_anywhere, get_permissions_anywhere
 from web.clock import get_database_time
 from web.forms.lists import build_name_filter, paginate_list, read_list_options, read_search_text
 from web.forms.pages import (
@@ -69,13 +69,17 @@ def show_dashboard(request: PageRequest, pk: int) -> HttpResponse:
     page = paginate_queryset(deployments, request, size=PAGE_SIZE)
     running_services = list_running_services(request.user, [service], detailed=True, drawn=True)
     now = get_database_time()
+    permissions = get_permissions_anywhere(request.user)
+    may_run = "core_pipeline_execute" in permissions
     record_view([row.ecs_service for row in running_services], timezone.now())
     context: dict[str, Any] = {
         "service": service,
         "places": [(row, summarize_drift(row.ecs_service, now)) for row in running_services],
         "active": list_active_deployments(deployments),
         "page": page,
-        "can_return": {row.pk for row in page.items if can_redeploy(row)},
+        "can_return": {row.pk for row in page.items if may_run and can_redeploy(row)},
+        "may_run": may_run,
+        "may_change": "core_pipeline_edit" in permissions,
         "events": list_newest_events(request.user, service),
     }
     return render(request, "inventory/dashboards/dashboard.html", context)

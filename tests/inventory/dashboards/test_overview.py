@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from delegates.models import Delegate
 from deployments.models import Execution
 from rbac.models import Scope
 from steps.states import Status
@@ -48,3 +49,14 @@ def test_who_is_away_is_named_with_why_and_since_when(project: Scope, reader: Cl
     assert "here" not in delegates_tile
     # The built-in one counts too, which nobody has heard of yet.
     assert "1 of 3" in delegates_tile
+
+
+def test_delegates_that_never_connected_are_not_told_as_connected(project: Scope, reader: Client) -> None:
+    make_delegate(project, "being-installed")
+    tile = read_tile(reader, "delegates")
+    assert "0 of 2" in tile
+    assert "All delegates are connected" not in tile
+    assert "No delegate has lost its connection." in tile
+    for delegate in Delegate.objects.all():
+        make_instance(delegate)
+    assert "All delegates are connected" in read_tile(reader, "delegates")

@@ -134,3 +134,14 @@ def test_what_failed_cannot_be_rolled_back_to(world: World, reader: Client) -> N
     response = reader.post(address)
     assert response.status_code == 409
     assert "You can only roll back to a successful deployment" in response.content.decode()
+
+
+@pytest.mark.django_db
+def test_a_viewer_is_offered_no_deployment_rollback_or_change(
+    world: World, reader: Client, project: Scope
+) -> None:
+    offers = ("Deploy new image", "Roll back to…", "Change strategy")
+    assert [offer for offer in offers if offer not in read_page(reader, world)] == []
+    client = Client()
+    client.force_login(make_person("onlooker", "viewer", project))
+    assert [offer for offer in offers if offer in read_page(client, world)] == []
