@@ -23,7 +23,7 @@ from aws.apis.cloudformation import (
 )
 from aws.apis.iam import StsClient
 from aws.caller import Caller
-from aws.errors import AwsError, Denied, find_denied_action
+from aws.errors import AwsError, Denied, Unauthenticated, find_denied_action
 from aws.policies import find_known_action
 from connectors.event_queue_template import NAME_PARAMETER, URL_OUTPUT, read_template
 from connectors.live import publish_setup_changed
@@ -131,10 +131,11 @@ class _SetupPass:
         text = describe_with_remedy(self.setup.connector, error, self.region)
         if error.is_retryable and not self._is_late:
             self._wait(f"{text} Slipway tries again.", RETRY_INTERVAL)
-        elif isinstance(error, Denied):
+        elif isinstance(error, Denied | Unauthenticated) or error.is_retryable:
             self.fail(f"{text} Then set up events again.")
         else:
-            self.fail(text)
+            # The remedies of a connector test do not fit a refused stack; AWS gives the reason.
+            self.fail(f"{error.display_message} Set up events again after the cause is gone.")
 
     @property
     def _is_late(self) -> bool:

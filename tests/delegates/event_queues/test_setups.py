@@ -10,6 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from aws.caller import Caller
+from aws.errors import Invalid
 from connectors.models import Connector, EventQueue, EventQueueSetup
 from connectors.operations import dismiss_event_queue_setup, event_queues, start_event_queue_setup
 from connectors.operations.event_queue_setups import end_restored_setups
@@ -137,6 +138,32 @@ def test_a_click_ends_with_a_queue_that_receives_events(
     assert queue.get_state(get_database_time()) == EventQueue.State.RECEIVING
 
 
+def test_a_refusal_without_a_known_remedy_shows_the_reason_of_aws(
+    connector: Connector, worker: Worker, admin: User
+) -> None:
+    class Full:
+        """A caller to an account that may not have another stack."""
+
+        def __init__(self, caller: Caller) -> None:
+            self.caller = caller
+
+        def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            if operation == "CreateStack":
+                raise Invalid(
+                    "LimitExceededException", "Limit for stack has been exceeded", service, operation
+                )
+            return self.caller.call(service, operation, params)
+
+    setup = start_event_queue_setup(actor=admin, connector=connector)
+    worker.now += timedelta(seconds=1)
+    assert advance_setup(setup.pk, worker.now, get_caller=lambda *place: Full(get_local_caller(*place)))
+    setup.refresh_from_db()
+    assert setup.message == (
+        "AWS refused cloudformation CreateStack: Limit for stack has been exceeded (LimitExceededException). "
+        "Set up events again after the cause is gone."
+    )
+
+
 def test_two_workers_create_one_stack(
     connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess
 ) -> None:
@@ -251,13 +278,16 @@ def test_a_queue_that_a_trigger_reads_is_refused_and_the_stack_is_used_later(
     assert list_effects(sandbox, mark) == ["CreateStack"]
 
 
-def test_a_denied_call_names_the_missing_permission(
+def test_a_denied_call_names_the_missing_permission_and_a_throttled_one_is_repeated(
     connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess
 ) -> None:
     sandbox.fault("denied", service="cloudformation", operation="CreateStack", count=1)
     setup = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
     assert "Allow cloudformation:CreateStack to" in setup.message
     assert setup.message.endswith("Then set up events again.")
+    sandbox.fault("throttle", service="cloudformation", operation="CreateStack", count=1)
+    setup = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
+    assert setup.status == "SUCCEEDED"
 
 
 @pytest.mark.django_db(transaction=True)
