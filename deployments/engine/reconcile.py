@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import F
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from connectors.specs.aws_sessions import AwsRun, name_aws_sessions
 from deployments.engine import interrupts, service_locks, stage_execution, stage_rollback
@@ -277,7 +277,7 @@ def release_leases(execution_ids: Sequence[UUID], *, within: float = RELEASE_TIM
                 pk__in=execution_ids, lease_owner=get_lease_owner(), lease_expires_at__isnull=False
             ).update(
                 lease_expires_at=None,
-                due_at=timezone.now(),
+                due_at=Now(),
                 dispatch_backoff_until=None,
                 fence=F("fence") + 1,
             )

@@ -45,6 +45,7 @@ from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
 from steps.states import RETRYABLE_STATUSES, CallState
+from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
 from web.live import publish_change_on_commit
 
@@ -338,7 +339,7 @@ def _create_interrupt(actor: User, execution: Execution, kind: str, *, step: str
         if Interrupt.objects.filter(waits, execution=execution, applied_at=None).exists():
             raise Conflict("This was already requested and will be applied shortly.")
         Interrupt.objects.create(execution=execution, kind=kind, by=actor, step=step)
-        wake_execution(execution.pk, timezone.now())
+        wake_execution(execution.pk, get_database_time())
         record_audit_entry(
             actor=actor,
             action=f"execution.{kind.lower()}",
@@ -389,7 +390,8 @@ def _create_execution(
         started_by=actor,
         idempotency_key=key or None,
         trace_context=capture_trace_context(),
-        due_at=timezone.now(),
+        # A server whose clock is ahead would let it wait until that time comes.
+        due_at=get_database_time(),
         batch_key=get_batch_key(request.targets[start.position if start else 0].infrastructure),
     )
 

@@ -91,7 +91,7 @@ class Installation:
         request = Request(f"{self.addresses[0]}/sign-in/", data=urlencode(fields).encode())
         request.add_header("X-Forwarded-Proto", "https")
         request.add_header("Cookie", f"csrftoken={token}")
-        request.add_header("Referer", self.webs[0].environment["PUBLIC_URL"] + "/sign-in/")
+        request.add_header("Referer", f"{self.addresses[0].replace('http:', 'https:')}/sign-in/")
         return _unredirected(request)
 
     def get(self, path: str) -> Any:
