@@ -9,6 +9,8 @@ from typing import Final
 WriteKey = tuple[str, str, str]
 UNSENT_STATES: Final = frozenset({"PLANNED", "NOT_SENT"})
 NUMBERED: Final = "numbered line "
+# No step of the soak waits for longer until its next check.
+LONGEST_WAIT: Final = 1200.0
 STATED_GAP: Final = "were not kept"
 
 
@@ -179,7 +181,10 @@ def _check_hung(executions: Iterable[ExecutionRow], limits: Limits) -> Iterator[
             yield Breach("a hung execution", row.id, f"{row.status}, without a due time")
         elif row.overdue > limits.overdue:
             yield Breach("a hung execution", row.id, f"{row.status}, due {row.overdue:.0f} s ago")
-        elif row.age > limits.open:
+        elif row.overdue < -LONGEST_WAIT:
+            yield Breach("a hung execution", row.id, f"{row.status}, due only in {-row.overdue:.0f} s")
+        # With a limit of 0 nothing may be open, also if its server's clock was ahead.
+        elif row.age > limits.open or not limits.open:
             yield Breach("a hung execution", row.id, f"{row.status}, open for {row.age:.0f} s")
 
 

@@ -64,11 +64,25 @@ def test_a_broken_promise_is_named_with_its_rows(changes: dict[str, object], pro
     assert breach.execution == ("e1" if changes != {"writes": []} else "")
 
 
-@pytest.mark.parametrize("changes", [{"overdue": None}, {"overdue": 121.0}, {"overdue": -5.0, "age": 601.0}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"overdue": None},
+        {"overdue": 121.0},
+        {"overdue": -5.0, "age": 601.0},
+        {"overdue": -3600.0, "age": -3500.0},
+    ],
+)
 def test_an_execution_that_nothing_will_continue_is_hung(changes: dict[str, object]) -> None:
     row = replace(RUN, status="RUNNING", outcome="", is_open=True, **changes)
     breaches = check_history(replace(GOOD, executions=[row], services=[]), LIMITS)
     assert [(breach.promise, breach.execution) for breach in breaches] == [("a hung execution", "e1")]
+
+
+def test_nothing_may_be_open_at_the_end_whatever_clock_it_was_started_by() -> None:
+    row = replace(RUN, status="QUEUED", outcome="", is_open=True, overdue=-5.0, age=-3500.0)
+    (breach,) = check_history(replace(GOOD, executions=[row], services=[]), replace(LIMITS, open=0))
+    assert breach.promise == "a hung execution"
 
 
 def test_work_that_goes_on_is_no_breach() -> None:
