@@ -63,7 +63,7 @@ class AuditFilterForm(PageForm):
     kind = forms.ChoiceField(
         required=False, choices=lambda: [("", "Any"), *list_resource_types()], label="Resource type"
     )
-    thing = _build_text_field(400, "Thing", "Part of the name")
+    thing = _build_text_field(400, "Resource name", "Part of the name")
     since = TimestampField(label="From (UTC)")
     until = TimestampField(label="Until (UTC)", is_end=True)
     source = forms.ChoiceField(required=False, choices=[("", "Any"), *AUDIT_SOURCES], label="Source")
