@@ -52,6 +52,18 @@ def test_a_rollout_sends_the_changes_of_its_deployment_and_tasks(aws: Aws, queue
     assert max(tasks, key=lambda task: task["version"])["lastStatus"] == "RUNNING"
 
 
+def test_a_target_that_is_gone_loses_its_events_and_holds_up_nothing(aws: Aws, queue: str) -> None:
+    other = str(aws.client("sqs").create_queue(QueueName="other")["QueueUrl"])
+    arn = aws.client("sqs").get_queue_attributes(QueueUrl=other, AttributeNames=["QueueArn"])
+    target = {"Id": "other", "Arn": arn["Attributes"]["QueueArn"]}
+    aws.client("events").put_targets(Rule="ecs", Targets=[target])
+    aws.client("sqs").delete_queue(QueueUrl=queue)
+    service = aws.create()
+    aws.sandbox.advance(120)
+    assert aws.service(service["serviceName"])["deployments"][0]["rolloutState"] == "COMPLETED"
+    assert receive(aws, other)
+
+
 def test_a_long_poll_ends_with_its_message_and_holds_up_nobody(aws: Aws, queue: str) -> None:
     received: list[Any] = []
     waiting = Thread(

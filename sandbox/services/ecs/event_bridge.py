@@ -4,10 +4,13 @@ https://docs.aws.amazon.com/AmazonECS/latest/developerguide/ecs_cwe_events.html
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
+from copy import copy
 from typing import Any
 from uuid import uuid4
 
 from moto.events.models import events_backends
+from moto.sqs.exceptions import SQSException
 
 from sandbox.clock import CLOCK
 from sandbox.services.ecs.records import SandboxDeployment, SandboxService, SandboxTask
@@ -87,4 +90,9 @@ def _send(detail_type: str, arn: str, detail: Mapping[str, Any]) -> None:
         "detail": dict(detail),
     }
     for rule in rules:
-        rule.send_to_targets(event, transform_input=False)
+        for target in rule.targets:
+            # moto sends to all targets of a rule, and fails at the first whose queue is gone.
+            rule_of_target = copy(rule)
+            rule_of_target.targets = [target]
+            with suppress(SQSException):
+                rule_of_target.send_to_targets(event, transform_input=False)
