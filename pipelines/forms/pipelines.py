@@ -13,7 +13,7 @@ from pipelines.editor.tree_paths import build_unique_identifier
 from pipelines.pipeline_templates import render_pipeline_template
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
-from steps.strategies.registry import get_strategies
+from steps.strategies.registry import list_strategy_titles
 from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import ScopedForm, VersionField
@@ -107,7 +107,7 @@ class PipelineTemplateForm(PageForm):
                 choices.queryset = rows
         field = self.fields["strategy"]
         if isinstance(field, forms.ChoiceField):
-            field.choices = [(name, name) for name in sorted(get_strategies())]
+            field.choices = list_strategy_titles()
             field.initial = DEFAULT_STRATEGY
 
     def text(self) -> str:

@@ -33,7 +33,7 @@ from pipelines.pages.stage_infrastructures import (
 )
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible, list_permitted_scopes
-from steps.strategies.registry import get_strategies
+from steps.strategies.registry import list_strategy_titles
 from web.forms.drafts import CREATE_NAME
 from web.forms.pages import PageRequest, require_sign_in
 
@@ -85,7 +85,7 @@ def _build_context(
     return {
         "rows": build_outline(tree, problems),
         "form": _build_open_form(tree, outcome, list_editor_choices(scope, person), data),
-        "strategies": sorted(get_strategies()),
+        "strategies": list_strategy_titles(),
         "is_pipeline": isinstance(tree, dict) and isinstance(tree.get("pipeline"), dict),
         "pipeline_problems": [
             problem for problem in problems if not str(problem["path"]).startswith("pipeline.stages.")

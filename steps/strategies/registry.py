@@ -14,6 +14,8 @@ class StrategySteps:
     rollback_steps: tuple[StepDocument, ...]
 
 
+# Titles of strategies whose name in YAML differs from the word on pages.
+_TITLES = {"BlueGreen": "Blue/green", "Native": "Native (run by ECS)"}
 _STRATEGIES: dict[str, Callable[[], StrategySteps]] = {}
 
 
@@ -47,3 +49,8 @@ def add_controller_change(steps: StrategySteps, ecs_service: str) -> StrategySte
         "EcsChangeControllerRollback", "ecsChangeControllerRollback", "ECS Change Controller Rollback"
     )
     return StrategySteps((change, *steps.steps), (*steps.rollback_steps, rollback))
+
+
+def list_strategy_titles() -> list[tuple[str, str]]:
+    """Return the names of all strategies with their titles on pages, sorted by name."""
+    return [(name, _TITLES.get(name, name)) for name in sorted(get_strategies())]

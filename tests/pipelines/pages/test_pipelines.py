@@ -75,6 +75,7 @@ def test_a_new_pipeline_begins_with_what_there_is(world: World, client: Client):
     assert f"serviceRef: {world.service.identifier}" in page
     assert "EcsRollingDeploy" in page
     assert 'class="graph-stage"' in page
+    assert '<option value="BlueGreen">Blue/green</option>' in page
 
 
 @pytest.mark.django_db
