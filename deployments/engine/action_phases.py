@@ -6,13 +6,15 @@ from datetime import datetime, timedelta
 
 from aws.errors import AwsError, Denied, Unavailable, Undelivered
 from delegates.access.aws_access import ConnectorUnavailable
-from delegates.event_queues.coverage import record_silence
+from delegates.event_queues.coverage import list_receiving_coverages, record_silence, select_covered
 from deployments.engine import failures, service_locks
 from deployments.engine.event_wakes import build_covered_reads
 from deployments.engine.reconcile_context import ReconcileContext
 from deployments.engine.service_waits import (
     COVERED_INTERVAL,
+    NO_EVENTS,
     EventTimes,
+    ServiceWait,
     get_batch_key,
     get_check_interval,
     get_next_check,
@@ -107,9 +109,21 @@ def wait_for_next_check(
         return max(timedelta(0), min(context.wakes_at - now, LONGEST_CHECK_INTERVAL))
     if reconcile_context.service_wait is None:
         return get_check_interval(now - since)
+    events = _get_event_times(reconcile_context, reconcile_context.service_wait, since)
+    return get_next_check(now, since, reconcile_context.service_wait.batch_key, events) - now
+
+
+def _get_event_times(
+    reconcile_context: ReconcileContext, service_wait: ServiceWait, since: datetime
+) -> EventTimes:
+    """Return the events of a wait; none if they came from queues that are not receiving any more."""
     execution = reconcile_context.execution
     events = EventTimes(execution.event_at, execution.woken_at)
-    return get_next_check(now, since, reconcile_context.service_wait.batch_key, events) - now
+    if not events.is_covered(since):
+        return events
+    reads = build_covered_reads(service_wait.batch_key, service_wait.rate_limit_key, execution.scope.path)
+    coverages = list_receiving_coverages(reconcile_context.runtime.now())
+    return events if select_covered([reads], coverages) else NO_EVENTS
 
 
 # In the progress of an action: the state of its service that a delegate observed last.

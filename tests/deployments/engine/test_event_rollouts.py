@@ -93,3 +93,26 @@ def test_a_rollout_ends_by_its_event_and_needs_few_calls(
     assert ends["Slipway"] - ends["AWS"] <= 12
     # By polling, 30 to 41.
     assert sum(count_calls(drive, mark).values()) <= 8, count_calls(drive, mark)
+
+
+def test_a_rollout_whose_queue_is_gone_ends_as_soon_as_by_polling(
+    drive: Drive, time_machine: TimeMachineFixture
+) -> None:
+    drive.run("1.27")
+    time_machine.move_to(drive.clock.now(), tick=False)
+    sandbox_now = datetime.fromisoformat(drive.sandbox.control("GET", "health")["clock"]["now"])
+    drive.sandbox.advance((drive.clock.now() - sandbox_now).total_seconds())
+    reader = create_queue(drive)
+    execution = drive.start("1.28")
+    while execution.event_at is None:
+        drive.clock.move(STEP_SECONDS)
+        drive.sandbox.advance(STEP_SECONDS)
+        time_machine.move_to(drive.clock.now(), tick=False)
+        reader.read(wait_seconds=0)
+        drive.reconcile()
+        execution.refresh_from_db()
+    drive.call("sqs", "DeleteQueue", {"QueueUrl": EventQueue.objects.get().queue_url})
+    ends = follow(drive, execution, reader, time_machine)
+    assert execution.status == "SUCCESS"
+    # Ten seconds of them to watch the completed service, five to the next poll.
+    assert ends["Slipway"] - ends["AWS"] <= 17
