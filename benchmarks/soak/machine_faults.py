@@ -101,9 +101,10 @@ def open_slow_browsers(site: Site) -> None:
     """Let browsers watch the newest executions without reading what they are sent."""
     installation = site.installation
     newest = "SELECT id::text FROM deployments_execution ORDER BY created_at DESC LIMIT 5"
+    wait_until(lambda: bool(site.query(newest)), "the first execution", READY_SECONDS)
     executions = [execution for (execution,) in site.query(newest)]
     signed_in = installation.sign_in()
-    if not executions or signed_in.status != 302:
+    if signed_in.status != 302:
         raise RuntimeError(f"nobody could sign in: {signed_in.status}")
     with contextlib.ExitStack() as stack:
         for number in range(BROWSERS):

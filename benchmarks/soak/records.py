@@ -29,11 +29,13 @@ from tests.fixtures.processes import wait_until
 SANDBOX_PATIENCE: Final = 60.0
 
 _MEMBER: Final = re.compile(r"^(?P<name>[^.]+)\.member\.(?P<number>\d+)(?:\.(?P<rest>.+))?$")
+# By number, as a clock that jumps does not order what was created.
 EXECUTIONS: Final = """
 SELECT e.id::text, p.identifier, coalesce(e.tag, ''), e.status, e.outcome,
        extract(epoch FROM now() - e.created_at)::float8, e.ended_at IS NULL,
        extract(epoch FROM now() - greatest(e.due_at, e.lease_expires_at))::float8, e.next_line_number - 1
-FROM deployments_execution e JOIN pipelines_pipeline p ON p.id = e.pipeline_id ORDER BY e.created_at
+FROM deployments_execution e JOIN pipelines_pipeline p ON p.id = e.pipeline_id
+ORDER BY p.id, e.number, e.attempt
 """
 WRITES: Final = """
 SELECT id, execution_id::text, service, operation, params_hash, state
