@@ -111,6 +111,10 @@ TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
         lambda world: acceptance_run(world)["pk"],
         lambda standing: standing.has("core_account_edit", ACCOUNT),
     ),
+    "event-queue-setups": (
+        lambda world: world.connector.pk,
+        lambda standing: standing.has("core_connector_view", HERE),
+    ),
     "adoption": (
         lambda world: adoption(world)["pk"],
         lambda standing: standing.has("core_environment_view", HERE),

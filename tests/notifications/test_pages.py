@@ -62,7 +62,7 @@ def test_a_new_rule_keeps_its_address_to_itself(
         ({"url": "ftp://example.com/hook"}, "The address must begin with https://"),
         ({"url": "http://169.254.169.254/latest/"}, "nothing goes there"),
         ({"url": "https://somebody:word@example.com/"}, "must not hold a user name"),
-        ({"name": "a\u202eb"}, "turns the direction"),
+        ({"name": "a\u202eb"}, "changes the text direction"),
     ],
 )
 def test_what_cannot_be_saved_is_said_beside_its_field_and_the_rest_stays(

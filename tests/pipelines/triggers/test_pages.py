@@ -83,7 +83,7 @@ def test_a_new_trigger_shows_its_secret_once(world: World, client: Client) -> No
         ({"tag": "<+trigger.payload.tag"}, "an expression has no end"),
         ({"tag": '<+secrets.getValue("account.key")>'}, "is not of the event"),
         ({"inputs.replicas": "<+env.name>"}, "is not of the event"),
-        ({"name": "a\u202eb"}, "turns the direction"),
+        ({"name": "a\u202eb"}, "changes the text direction"),
     ],
 )
 def test_what_cannot_be_saved_is_said_beside_its_field(
