@@ -83,7 +83,7 @@ _PATTERNS = (
         r"ResourceInitializationError",
         "RESOURCE_INITIALIZATION",
         "The task could not load the resources it needs to start.",
-        "Read the reason above: usually the subnet has no route to the AWS endpoints.",
+        "Read the reason in the log: usually the subnet has no route to the AWS endpoints.",
     ),
     _CausePattern(
         r"InvalidSubnetID|subnet ID '[^']{0,100}' does not exist",
@@ -196,12 +196,12 @@ def _find_cause_by_exit_code(container: EcsContainer | None, task: EcsTask) -> F
         return FailureCause(
             "CONTAINER_EXITED",
             f"Essential container {container.name} exited with code {container.exit_code}.",
-            "Read the last lines of its log above: the application exited.",
+            "Read the last lines of its log: the application exited.",
         )
     return FailureCause(
         "TASK_STOPPED",
         f"ECS task {task.id} stopped: {task.stopped_reason or 'no reason given'}.",
-        "Check the task in the AWS console and the events above.",
+        "Check the task in the AWS console, and the events in the log.",
     )
 
 

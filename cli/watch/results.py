@@ -69,6 +69,8 @@ def describe_failure(execution: Mapping[str, Any]) -> Iterator[str]:
     ]
     if details:
         yield f"  {', '.join(details)}"
+    if advice := failure.get("advice"):
+        yield f"  What to do: {advice}"
     if output := failure.get("last_output"):
         yield f"Last output of {failure.get('container') or 'the container'}:"
         yield from (f"  | {line}" for line in output)

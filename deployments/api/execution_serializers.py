@@ -26,6 +26,7 @@ class ExecutionFailure(serializers.Serializer[Any]):
     last_output = serializers.ListField(
         child=serializers.CharField(), required=False, help_text="Last lines of the failed container's log."
     )
+    advice = serializers.CharField(required=False, help_text="What to do about the cause, where it is known.")
 
 
 class ExecutionPipeline(serializers.Serializer[Any]):

@@ -266,6 +266,8 @@ def fail_step(
     }
     if failure.last_output:
         notes["last_output"] = reconcile_context.mask.mask_lines(failure.last_output)
+    if failure.advice:
+        notes["advice"] = reconcile_context.mask.mask_text(failure.advice)
     append_log(reconcile_context, step, message, "error", row.unit if row else "")
     if row is not None:
         reconcile_context.change(

@@ -386,4 +386,5 @@ def build_timeout_failure(step: StepExecution, cause: ActionFailed | None) -> Ac
         container=cause.container,
         exit_code=cause.exit_code,
         last_output=cause.last_output,
+        advice=cause.advice,
     )

@@ -15,7 +15,7 @@ class ActionFailed(Exception):
     """Failure of an action that cannot succeed; `message` is a sentence for the person watching.
 
     `outcome` is the outcome of the ECS deployment (DESIGN 5, Truth of the outcome). `last_output` are the
-    redacted last lines of the failed container.
+    redacted last lines of the failed container, `advice` says what to do about the cause.
     """
 
     def __init__(
@@ -27,6 +27,7 @@ class ActionFailed(Exception):
         container: str = "",
         exit_code: int | None = None,
         last_output: Sequence[str] = (),
+        advice: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -35,6 +36,7 @@ class ActionFailed(Exception):
         self.container = container
         self.exit_code = exit_code
         self.last_output = tuple(last_output)
+        self.advice = advice
 
 
 class InterventionRequired(ActionFailed):

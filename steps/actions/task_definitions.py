@@ -167,7 +167,8 @@ def _reuse_running_revision(context: StepContext, definition: Mapping[str, Any],
     message = f"Nothing changed compared with {name}, which is running"
     if force is None:
         context.add_note(
-            f"{message}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
+            f"{message}. Its tasks are replaced anyway; to keep them, run with Keep tasks if nothing changed "
+            "(forceNewDeployment: false)."
         )
     if force is False:
         context.add_note(f"{message}: it is reused, and its tasks are kept.")

@@ -66,11 +66,13 @@ def test_a_failure_names_its_cause_and_the_last_output() -> None:
         "container": "web",
         "exit_code": 1,
         "last_output": ["no such table", "bye"],
+        "advice": "Read the last lines of its log.",
     }
 
     assert list(describe_failure({"failure": failure})) == [
         "Cause: Container web exited with code 1 (CONTAINER_EXITED)",
         "  step deploy, container web, exit code 1",
+        "  What to do: Read the last lines of its log.",
         "Last output of web:",
         "  | no such table",
         "  | bye",

@@ -48,6 +48,7 @@ class Diagnosis:
             container=self.container,
             exit_code=self.exit_code,
             last_output=self.last_output,
+            advice=self.cause.advice,
         )
 
     def as_notes(self) -> dict[str, Any]:
@@ -58,6 +59,7 @@ class Diagnosis:
             "container": self.container,
             "exit_code": self.exit_code,
             "last_output": list(self.last_output),
+            "advice": self.cause.advice,
         }
 
 

@@ -158,4 +158,5 @@ def build_failure_from_notes(notes: Mapping[str, Any], outcome: str, sentence: s
         container=notes.get("container", ""),
         exit_code=notes.get("exit_code"),
         last_output=notes.get("last_output", ()),
+        advice=notes.get("advice", ""),
     )

@@ -192,6 +192,7 @@ def _record_end(context: StepContext, task: EcsTask) -> dict[str, Any]:
             "container": container.name if container else "",
             "exit_code": container.exit_code if container else None,
             "last_output": list_last_output(context, lines),
+            "advice": cause.advice,
         },
     }
 
@@ -240,6 +241,7 @@ def _check_exit_codes(ends: list[Mapping[str, Any]]) -> None:
         container=first["container"],
         exit_code=first["exit_code"],
         last_output=first.get("last_output", ()),
+        advice=first.get("advice", ""),
     )
 
 

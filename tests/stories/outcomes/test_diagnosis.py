@@ -56,7 +56,7 @@ def test_exit_code_137_is_out_of_memory_only_where_aws_says_so(
     assert is_guess == (code == "KILLED")
 
 
-def test_a_failure_quotes_the_last_lines_of_its_container(drive: Drive) -> None:
+def test_a_failure_says_what_to_do_and_quotes_the_last_lines_of_its_container(drive: Drive) -> None:
     drive.run("1.27")
     execution = drive.run("crash")
     output = [line.removeprefix("  | ") for line in drive.log(execution) if line.startswith("  | ")]
@@ -65,6 +65,9 @@ def test_a_failure_quotes_the_last_lines_of_its_container(drive: Drive) -> None:
     client = Client()
     client.force_login(drive.deployer)
     page = client.get(reverse("execution", args=[execution.pk])).content.decode()
+    (advice,) = {line for line in drive.log(execution) if line.startswith("What to do: ")}
+    assert advice == f"What to do: {execution.failure['advice']}"
+    assert f'<p class="advice">{escape(advice)}</p>' in page
     banner = page.partition('class="last-output"')[2].partition("</blockquote>")[0]
     assert banner.endswith(escape(execution.failure["last_output"][-1]))
 

@@ -39,7 +39,8 @@ def test_a_run_that_changes_nothing_replaces_the_tasks_and_says_that_nothing_dif
     execution = _run(drive)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
     (note,) = [note["text"] for note in execution.notes]
-    assert note == f"{SAME}. Its tasks are replaced anyway; run with forceNewDeployment: false to keep them."
+    way_out = "to keep them, run with Keep tasks if nothing changed (forceNewDeployment: false)."
+    assert note == f"{SAME}. Its tasks are replaced anyway; {way_out}"
     assert not set(before) & set(_tasks(drive))
 
 
