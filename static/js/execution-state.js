@@ -26,11 +26,12 @@ export function currentStage(state) {
 
 // --- notices ---------------------------------------------------------------------------------------
 
-function failureNotice({ message, step, container, exit_code: exit, code, last_output: output }, isIgnored) {
+function failureNotice({ message, step, container, exit_code: exit, code, advice, last_output: output }, isIgnored) {
   const where = [step && `Step ${step}`, container && `container ${container}`, exit !== null && exit !== undefined && `exit code ${exit}`, code];
   const isAborted = code === "ABORTED";
   const [tone, form] = isAborted ? ["aborted", "aborted"] : isIgnored ? ["waiting", "warning"] : ["failed", "failed"];
   const box = notice(tone, form, h("strong", {}, message), " ", h("span", { class: "secondary-text small" }, where.filter(Boolean).join(" \u00b7 ")),
+    advice ? h("p", { class: "advice" }, `What to do: ${advice}`) : null,
     output?.length ? h("blockquote", { class: "last-output", tabindex: "0", "aria-label": "Last lines of the container's log" }, output.join("\n")) : null);
   if (!isAborted) box.append(h("button", { type: "button", class: "button small actions", "data-first-error": true }, "Go to first error"));
   box.classList.add("failure");

@@ -277,6 +277,7 @@ def failed(execution: Execution, wire: Wire) -> Wire:
     """A failed execution of three hundred lines whose first error is line 40."""
     wire.log = [line(number, level="error" if number in (40, 41, 90) else "info") for number in range(1, 301)]
     failure = {"code": "X", "message": "It broke", "step": "s", "container": None, "exit_code": None}
+    failure["advice"] = "Mend <it>."
     Execution.objects.filter(pk=execution.pk).update(
         status="FAILED", outcome="FAILED", failure=failure, next_line_number=301, ended_at=AT
     )
@@ -290,6 +291,7 @@ def test_a_failed_execution_opened_later_starts_at_its_first_error(
     expect(page.locator("[data-n='40']")).to_have_class("log-row error picked")
     failed.send_lines(*failed.log)
     expect(page.locator("[data-n='39']")).to_be_attached()
+    expect(page.locator("[data-x-notices] .advice")).to_have_text("What to do: Mend <it>.")
     expect(page.locator("[data-n='40']")).to_be_in_viewport()
     expect(page.locator("[data-log-follow]")).to_have_attribute("aria-pressed", "false")
 
