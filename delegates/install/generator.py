@@ -47,8 +47,8 @@ def _list_address_warnings(plan: SpecPlan) -> Iterator[str]:
     host = url.hostname or ""
     if is_loopback(host):
         yield (
-            f"The files use {plan.request.manager_url}, which is reachable only from this host. Set "
-            f"PUBLIC_URL to an address that they can reach."
+            f"The files use {plan.request.manager_url}, which only this host reaches, and no container on "
+            "it. Set PUBLIC_URL to an address that the delegate reaches."
         )
     elif url.scheme == "http":
         yield "The address of Slipway is not https: tokens and results are sent unencrypted."
