@@ -114,6 +114,10 @@ class Play:
         return self.strategy.versions[2]
 
     @property
+    def fourth(self) -> str:
+        return self.strategy.versions[3]
+
+    @property
     def undo_outcome(self) -> str:
         """Return the outcome of a failed execution that left no changes."""
         return "ROLLED_BACK" if self.strategy.rolls_back else "FAILED"

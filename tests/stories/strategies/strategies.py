@@ -23,7 +23,7 @@ class Strategy:
     overtaken_in: str = ""
     has_breaker: bool = False
     rolls_back: bool = True
-    versions: tuple[str, str, str] = ("1.27", "1.28", "1.29")
+    versions: tuple[str, str, str, str] = ("1.27", "1.28", "1.29", "1.30")
     is_of_service: bool = True
     beginnings: int = 1
     is_observed_in_batches: bool = True
@@ -86,6 +86,6 @@ RUN_TASK = Strategy(
     is_observed_in_batches=False,
     steps=("ecs_run_task",),
     rolls_back=False,
-    versions=("done", "done", "done"),
+    versions=("done", "done", "done", "done"),
 )
 STRATEGIES = (ROLLING, CANARY, CANARY_SHARE, BLUE_GREEN, TRAFFIC_SHIFT, NATIVE, RUN_TASK)

@@ -79,7 +79,7 @@ def _is_throttled(play: Play, calm: Execution) -> None:
     for service in ("ecs", "elbv2", "application-autoscaling"):
         play.drive.sandbox.fault("throttle", service=service, count=4)
     # A tag that runs already, as after a denied write that decides nothing, is deployed as it is.
-    throttled = play.run("1.30")
+    throttled = play.run(play.fourth)
     assert play.get_result(throttled) == ("SUCCESS", "COMPLETED")
     assert Counter(play.effects(throttled)) == Counter(play.effects(calm))
 
