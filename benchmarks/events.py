@@ -19,6 +19,7 @@ from benchmarks.callers import caller_of, count_by_caller
 from benchmarks.goals import Figure
 from benchmarks.installation import Installation, start_installation
 from ops.demo.seed import ACCESS_KEY_ID
+from tests.faults.workload import build_service
 
 ROLLOUTS = int(os.environ.get("EVENTS_ROLLOUTS", "40"))
 STOPPED = 4
@@ -32,6 +33,7 @@ CUT_SECONDS = 25.0
 FOLLOW_SECONDS = 12.0
 LONGEST, POLL_SECONDS = 600.0, 0.5
 CLUSTER, REGION, RULE, QUEUE = "demo", "us-east-1", "bench-events", "bench-events"
+HEALTH_CHECK = {"command": ["CMD-SHELL", "true"]}
 # Shared by all rollouts: reads of the queue, and the account's number once in ten minutes.
 SHARED_SERVICES = ("sqs", "sts")
 
@@ -179,7 +181,7 @@ def _create_pipelines(at: Installation, count: int) -> dict[str, int]:
     pipelines = {}
     for number in range(count):
         name = f"events{number}"
-        at.request("POST", "services", _build_service(name, seed))
+        at.request("POST", "services", build_service(name, seed, healthCheck=HEALTH_CHECK))
         yaml = demo["yaml"].replace("rolling_demo", name).replace("serviceRef: myapp", f"serviceRef: {name}")
         body = {"yaml": yaml, "org": "default", "project": "demo"}
         pipelines[name] = at.request("POST", "pipelines", body)["id"]
@@ -190,43 +192,6 @@ def _create_pipelines(at: Installation, count: int) -> dict[str, int]:
     time.sleep(FOLLOW_SECONDS)
     at.control("POST", "clock", {"speed": NATURAL_SECONDS / ROLLOUT_SECONDS})
     return pipelines
-
-
-def _build_service(name: str, seed: Mapping[str, Any]) -> dict[str, Any]:
-    container = {
-        "name": "app",
-        "image": "<+primary.artifact.image>",
-        "essential": True,
-        "healthCheck": {"command": ["CMD-SHELL", "true"]},
-    }
-    task = {
-        "family": name,
-        "requiresCompatibilities": ["FARGATE"],
-        "networkMode": "awsvpc",
-        "cpu": "256",
-        "memory": "512",
-        "executionRoleArn": seed["execution_role_arn"],
-        "containerDefinitions": [container],
-    }
-    network = {"subnets": seed["subnets"], "securityGroups": [seed["security_group"]]}
-    service = {
-        "serviceName": name,
-        "launchType": "FARGATE",
-        "desiredCount": 1,
-        "networkConfiguration": {"awsvpcConfiguration": network},
-    }
-    manifests = (("task", "EcsTaskDefinition", task), ("service", "EcsServiceDefinition", service))
-    return {
-        "identifier": name,
-        "name": name,
-        "org": "default",
-        "project": "demo",
-        "artifact": {"image": "library/nginx", "tag": "1.27"},
-        "manifests": [
-            {"identifier": identifier, "kind": kind, "store": "Inline", "content": json.dumps(document)}
-            for identifier, kind, document in manifests
-        ],
-    }
 
 
 def _roll_out(

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from aws.policies import list_event_setup_actions
 from connectors.event_queue_template import list_template_resources
-from connectors.forms.event_queue_setups import NewEventQueueSetupForm
+from connectors.forms.event_queues import NewEventQueueSetupForm
 from connectors.models import Connector, EventQueueSetup
 from connectors.operations import dismiss_event_queue_setup, start_event_queue_setup
 from connectors.operations.event_queues import require_own_calls

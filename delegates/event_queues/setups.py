@@ -113,10 +113,11 @@ class _SetupPass:
 
     def fail(self, message: str) -> None:
         """End the set-up with a reason."""
-        values = {"status": EventQueueSetup.Status.FAILED, "ended_at": self.now}
+        text = sanitize_text(message)
+        values = {"status": EventQueueSetup.Status.FAILED, "ended_at": self.now, "message": text}
         with transaction.atomic():
-            if self.own.update(message=sanitize_text(message), **values):
-                after = {"region": self.region, "stack_name": self.setup.stack_name, "message": message}
+            if self.own.update(**values):
+                after = {"region": self.region, "stack_name": self.setup.stack_name, "message": text}
                 record_audit_entry(actor=None, action="eventqueuesetup.fail", thing=self.setup, after=after)
                 publish_setup_changed(self.setup.pk)
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +38,7 @@ class Workload:
         demo = answer["results"][0]["yaml"]
         for number in range(1, count + 1):
             name = f"app{number}"
-            self._post("services", _service(name, seed))
+            self._post("services", build_service(name, seed))
             yaml = demo.replace("rolling_demo", name).replace("serviceRef: myapp", f"serviceRef: {name}")
             response = self._post("pipelines", {"yaml": yaml, "org": "default", "project": "demo"})
             self.pipelines[name] = response.json()["id"]
@@ -133,8 +133,9 @@ def _service_of(params: dict[str, Any]) -> str:
     return str(params.get("service") or params.get("serviceName") or params.get("family")).rpartition("/")[2]
 
 
-def _service(name: str, seed: dict[str, Any]) -> dict[str, Any]:
-    container = {"name": "app", "image": "<+primary.artifact.image>", "essential": True}
+def build_service(name: str, seed: Mapping[str, Any], **container_fields: Any) -> dict[str, Any]:
+    """Return a service of one task as the API takes it; `seed` has the networks and roles of the sandbox."""
+    container = {"name": "app", "image": "<+primary.artifact.image>", "essential": True, **container_fields}
     task = {
         "family": name,
         "requiresCompatibilities": ["FARGATE"],
