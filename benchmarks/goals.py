@@ -126,6 +126,12 @@ GOALS: Final[Mapping[str, Goal]] = {
         "ms",
         cause="on SQLite, sorting the executions of an organization that has half of all",
     ),
+    "P8 users": Goal(
+        "page of one web server that 8 clients load without a pause, p95",
+        250,
+        "ms",
+        cause="a page takes 25 ms of a web server, so that each of 8 waits for 7 others",
+    ),
     "P8 log": Goal("end and middle of a long log, p95", 25, "ms"),
     "P8 queries": Goal(
         "queries of the page that makes most",

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import redis
 from django.conf import settings
@@ -29,6 +29,7 @@ from django.utils import timezone
 
 from benchmarks.agents import Member, create_members, offer_task, start_crowd
 from benchmarks.crew import Crew, start_crew
+from benchmarks.goals import Figure
 from benchmarks.logs import Helper
 from benchmarks.servers import (
     SLIPWAY,
@@ -106,12 +107,16 @@ def _read_family_cpu(pid: int) -> float:
 
 @dataclass(frozen=True)
 class Load:
-    """Figures of one load on one combination: units done, seconds, CPU seconds of each part."""
+    """Figures of one load on one combination: units done, seconds, CPU seconds of each part.
+
+    `slow` is the p95 of its requests in milliseconds, 0 if it has none.
+    """
 
     units: float
     seconds: float
     cpu: Mapping[str, float]
     remark: str = ""
+    slow: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -130,6 +135,15 @@ class Load:
     def shared_portion(self) -> float:
         """Return the portion of the CPU time that the database and the broker took."""
         return (self.cpu["PostgreSQL"] + self.cpu["Valkey"]) / sum(self.cpu.values())
+
+
+class Outcome(NamedTuple):
+    """What a load did: units, seconds, a remark, and the p95 of its requests in milliseconds."""
+
+    units: float
+    seconds: float
+    remark: str
+    slow: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -163,6 +177,8 @@ def main() -> None:
             print(line)
     for line in _format_costs(results[1, 1]):
         print(line)
+    if pages := results[1, 1].get(PAGES):
+        print(Figure("P8 users", pages.slow).to_line())
     print(f"  load of the machine {', '.join(f'{value:.1f}' for value in os.getloadavg())}")
 
 
@@ -247,11 +263,11 @@ def _measure_loads(site: Site, servers: Sequence[Server], groups: Groups) -> Ite
             yield POLLS, _measure(groups, lambda: _poll(site, crowds))
 
 
-def _measure(groups: Groups, run: Callable[[], tuple[float, float, str]]) -> Load:
+def _measure(groups: Groups, run: Callable[[], Outcome]) -> Load:
     before = groups.read_cpu()
-    units, seconds, remark = run()
+    outcome = run()
     cpu = {part: value - before[part] for part, value in groups.read_cpu().items()}
-    return Load(units, seconds, cpu, remark)
+    return Load(outcome.units, outcome.seconds, cpu, outcome.remark, outcome.slow)
 
 
 def _warm_up(site: Site, servers: Sequence[Server], groups: Groups) -> None:
@@ -271,12 +287,12 @@ def _measure_executions(site: Site, groups: Groups) -> Load:
     return _measure(groups, lambda: _finish_executions(executions))
 
 
-def _finish_executions(executions: Sequence[Execution]) -> tuple[float, float, str]:
+def _finish_executions(executions: Sequence[Execution]) -> Outcome:
     began = time.perf_counter()
     ends = _wait_for_end(executions)
     seconds = time.perf_counter() - began
     durations = [(ended_at - created_at).total_seconds() for created_at, ended_at in ends]
-    return len(ends), seconds, f"{len(ends)} at once, each {statistics.median(durations):.1f} s"
+    return Outcome(len(ends), seconds, f"{len(ends)} at once, each {statistics.median(durations):.1f} s")
 
 
 def _wait_for_end(executions: Sequence[Execution]) -> list[tuple[datetime, datetime]]:
@@ -290,9 +306,7 @@ def _wait_for_end(executions: Sequence[Execution]) -> list[tuple[datetime, datet
     return [(created_at, ended_at) for created_at, ended_at in ended if ended_at]
 
 
-def _upload_lines(
-    site: Site, servers: Sequence[Server], _crowds: Sequence[Helper]
-) -> tuple[float, float, str]:
+def _upload_lines(site: Site, servers: Sequence[Server], _crowds: Sequence[Helper]) -> Outcome:
     tasks = [
         {
             "id": str(task.pk),
@@ -302,14 +316,12 @@ def _upload_lines(
         for task, member in zip(site.tasks, site.members, strict=False)
     ]
     answer = _order_clients(servers, do="logs", tasks=tasks, lines=LINES)
-    return answer["requests"] * LINES, answer["seconds"], _format_delays(answer)
+    return Outcome(answer["requests"] * LINES, answer["seconds"], _format_delays(answer))
 
 
-def _load_pages(
-    site: Site, servers: Sequence[Server], _crowds: Sequence[Helper] = ()
-) -> tuple[float, float, str]:
+def _load_pages(site: Site, servers: Sequence[Server], _crowds: Sequence[Helper] = ()) -> Outcome:
     answer = _order_clients(servers, do="pages", cookie=site.cookie, paths=site.paths)
-    return answer["requests"], answer["seconds"], _format_delays(answer)
+    return Outcome(answer["requests"], answer["seconds"], _format_delays(answer), answer["p95"])
 
 
 def _order_clients(servers: Sequence[Server], **order: object) -> dict[str, float]:
@@ -326,16 +338,14 @@ def _format_delays(answer: Mapping[str, float]) -> str:
     return f"p50 {answer['p50']:.0f}, p95 {answer['p95']:.0f} ms with {CLIENTS} clients"
 
 
-def _open_sockets(
-    site: Site, servers: Sequence[Server], crowds: Sequence[Helper]
-) -> tuple[float, float, str]:
+def _open_sockets(site: Site, servers: Sequence[Server], crowds: Sequence[Helper]) -> Outcome:
     began = time.perf_counter()
     orders = [
         {"do": "open", "url": server.url, "path": SOCKET_PATH, "sessions": _list_sessions(site.members, part)}
         for server, part in zip(servers, _split(len(crowds)), strict=True)
     ]
     _order_crowds(crowds, orders)
-    return SOCKETS, time.perf_counter() - began, "50 at a time for each server"
+    return Outcome(SOCKETS, time.perf_counter() - began, "50 at a time for each server")
 
 
 def _split(count: int) -> list[slice]:
@@ -355,34 +365,32 @@ def _order_crowds(crowds: Sequence[Helper], orders: Sequence[Mapping[str, object
         return [answer.result()["answer"] for answer in answers]
 
 
-def _send_heartbeats(
-    _site: Site, _servers: Sequence[Server], crowds: Sequence[Helper]
-) -> tuple[float, float, str]:
+def _send_heartbeats(_site: Site, _servers: Sequence[Server], crowds: Sequence[Helper]) -> Outcome:
     """Send heartbeats over idle sockets, at a rate that does not load a server fully."""
     began = time.perf_counter()
     order = {"do": "beat", "seconds": BEAT_SECONDS, "per_second": BEATS_PER_SECOND / len(crowds)}
     rate = sum(_order_crowds(crowds, [order] * len(crowds)))
     seconds = time.perf_counter() - began
-    return rate * BEAT_SECONDS, seconds, f"{SOCKETS} sockets, {BEATS_PER_SECOND:.0f} sent a second"
+    return Outcome(rate * BEAT_SECONDS, seconds, f"{SOCKETS} sockets, {BEATS_PER_SECOND:.0f} sent a second")
 
 
-def _run_tasks(site: Site, _servers: Sequence[Server], _crowds: Sequence[Helper]) -> tuple[float, float, str]:
+def _run_tasks(site: Site, _servers: Sequence[Server], _crowds: Sequence[Helper]) -> Outcome:
     """Offer tasks to agents on sockets, as fast as this process can, until all are done."""
     began = time.perf_counter()
     tasks = [offer_task(site.members[number % SOCKETS].instance) for number in range(TASKS)]
     offered = time.perf_counter() - began
     still = DelegateTask.objects.filter(pk__in=[task.pk for task in tasks]).exclude(status="SUCCEEDED")
     wait_until(lambda: not still.exists(), "the end of the tasks", LONGEST)
-    return TASKS, time.perf_counter() - began, f"offered within {offered:.1f} s"
+    return Outcome(TASKS, time.perf_counter() - began, f"offered within {offered:.1f} s")
 
 
-def _poll(site: Site, crowds: Sequence[Helper]) -> tuple[float, float, str]:
+def _poll(site: Site, crowds: Sequence[Helper]) -> Outcome:
     """Let agents poll for some of their waiting times."""
     began = time.perf_counter()
     _order_crowds(crowds, [{"do": "poll", "sessions": _list_sessions(site.polling, slice(None))}])
     time.sleep(POLLED_SECONDS)
     polls = sum(_order_crowds(crowds, [{"do": "count polls"}]))
-    return polls, time.perf_counter() - began, f"{POLLING} agents"
+    return Outcome(polls, time.perf_counter() - began, f"{POLLING} agents")
 
 
 def _format_table(name: str, part: str, unit: str, loads: Mapping[tuple[int, int], Load]) -> Iterator[str]:
@@ -409,12 +417,13 @@ def _format_costs(loads: Mapping[str, Load]) -> Iterator[str]:
 
 
 EXECUTION_LOAD: Final = f"executions of {STEPS} steps"
+PAGES: Final = "pages"
 POLLS: Final = "long polls of delegates"
-Run = Callable[[Site, Sequence[Server], Sequence[Helper]], tuple[float, float, str]]
+Run = Callable[[Site, Sequence[Server], Sequence[Helper]], Outcome]
 # Of each load: the part whose processes it is for, its unit, and the function that runs it.
 LOADS: Final[Mapping[str, tuple[str, str, Run]]] = {
     "log lines of delegates": ("web", "lines", _upload_lines),
-    "pages": ("web", "pages", _load_pages),
+    PAGES: ("web", "pages", _load_pages),
     "sockets that open": ("web", "sockets", _open_sockets),
     "heartbeats on sockets": ("web", "heartbeats", _send_heartbeats),
     "tasks of delegates": ("web", "tasks", _run_tasks),
