@@ -77,6 +77,7 @@ def _register_task_owners() -> None:
     from delegates.access.lookup_tasks import LOOKUP_OWNER, LookupTaskOwner
     from delegates.access.secret_reads import SECRET_READ_OWNER, SecretReadOwner, read_through_delegate
     from delegates.event_queues.delegate_reads import EventQueueTaskOwner
+    from delegates.event_queues.delegate_setups import SETUP_OWNER, SetupTaskOwner
     from delegates.task_owners import EVENT_QUEUE_OWNER, register_task_owner
     from deployments.journal.aws_access import CALL_OWNER
     from deployments.journal.call_owner import CallOwner
@@ -91,6 +92,7 @@ def _register_task_owners() -> None:
     register_task_owner(SECRET_READ_OWNER, SecretReadOwner(), has_secret_results=True)
     register_remote_reader(read_through_delegate)
     register_task_owner(EVENT_QUEUE_OWNER, EventQueueTaskOwner(), has_secret_results=True)
+    register_task_owner(SETUP_OWNER, SetupTaskOwner(), has_secret_results=True)
     register_task_owner(CALL_OWNER, CallOwner())
     register_task_owner(PREVIEW_OWNER, PreviewOwner(continue_reads))
     register_task_owner(SyncScan.OWNER, ScanTaskOwner(SyncScan, queue_sync))

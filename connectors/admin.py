@@ -63,6 +63,7 @@ class EventQueueSetupAdmin(ReadOnlyAdmin):
     list_display = ("connector", "region", "stack_name", "account", "status", "started_at", "ended_at")
     list_select_related = ("connector__scope",)
     search_fields = ("connector__identifier", "stack_name")
+    exclude = ("call_task", "last_task", "answers")
 
 
 @admin.register(Secret)

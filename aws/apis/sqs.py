@@ -14,7 +14,7 @@ QUEUE_URL: Final = re.compile(
 _AWS_QUEUE: Final = re.compile(r"https://sqs\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?/")
 # The most of one call:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
-_MESSAGES: Final = 10
+MOST_MESSAGES: Final = 10
 
 
 def get_queue_region(queue_url: str) -> str:
@@ -32,11 +32,13 @@ class QueueMessage:
     body: str
 
 
-def build_receive_params(queue_url: str, *, wait_seconds: int, hidden_seconds: int) -> dict[str, Any]:
+def build_receive_params(
+    queue_url: str, *, wait_seconds: int, hidden_seconds: int, most: int = MOST_MESSAGES
+) -> dict[str, Any]:
     """Return the parameters of ReceiveMessage for at most ten messages."""
     return {
         "QueueUrl": queue_url,
-        "MaxNumberOfMessages": _MESSAGES,
+        "MaxNumberOfMessages": most,
         "WaitTimeSeconds": wait_seconds,
         "VisibilityTimeout": hidden_seconds,
     }

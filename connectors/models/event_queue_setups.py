@@ -7,6 +7,7 @@ from uuid import uuid4
 from django.db import models
 
 from connectors.models.connectors import Connector
+from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope, User
 
 _CONSOLES: Final = {
@@ -49,6 +50,10 @@ class EventQueueSetup(models.Model):
     # The set-up has the rights of this user.
     started_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     started_at = models.DateTimeField()
+    # Of a pass through delegates: the task that it waits for, the one before, and its answers so far in JSON.
+    call_task = models.CharField(max_length=36, blank=True, db_default="", default="")
+    last_task = models.CharField(max_length=36, blank=True, db_default="", default="")
+    answers = EncryptedTextField(blank=True, db_default="", default="")
     # When a worker looks at it next; of two workers, the one that moves this time on has the pass.
     due_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from connectors.live import publish_setup_changed
 from connectors.models import Connector, EventQueueSetup
-from connectors.operations.event_queues import REGION, require_own_calls
+from connectors.operations.event_queues import REGION, require_aws
 from connectors.specs.aws import parse_aws_spec
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -36,7 +36,7 @@ def start_event_queue_setup(
     set-up.
     """
     require(actor, "core_connector_edit", connector)
-    require_own_calls(connector)
+    require_aws(connector)
     region = region or parse_aws_spec(connector.spec).test_region
     stack_name = stack_name or get_default_stack_name(connector)
     if problems := _find_problems(region, stack_name):
@@ -84,6 +84,9 @@ def end_restored_setups(now: datetime) -> int:
     return running.update(
         status=EventQueueSetup.Status.FAILED,
         ended_at=now,
+        call_task="",
+        last_task="",
+        answers="",
         message="The database was restored from a backup. Set up events again: a stack that exists is used.",
     )
 

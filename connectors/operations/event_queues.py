@@ -9,7 +9,6 @@ from django.db import IntegrityError, transaction
 from aws.apis.sqs import QUEUE_URL, get_queue_region
 from connectors.models import Connector, EventQueue
 from connectors.required_access import get_connector_requirements, require_access
-from connectors.specs.aws import parse_aws_spec
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
@@ -48,17 +47,8 @@ def _require_unread(queue_url: str) -> None:
             )
 
 
-def require_own_calls(connector: Connector) -> None:
-    """Check that Slipway itself can set up events of a connector. Raises `BadInput` with the way out."""
-    _require_aws(connector)
-    if parse_aws_spec(connector.spec).is_remote:
-        raise BadInput(
-            "This connector connects through a delegate, and Slipway itself creates the stack of events. "
-            "Create it from the CloudFormation template, then add its queue."
-        )
-
-
-def _require_aws(connector: Connector) -> None:
+def require_aws(connector: Connector) -> None:
+    """Check that a connector can have event queues. Raises `BadInput`."""
     if connector.kind != Connector.Kind.AWS:
         raise BadInput("Only connectors to AWS have event queues.")
 
@@ -70,7 +60,7 @@ def create_event_queue(*, actor: User, connector: Connector, queue_url: str, reg
     or `Conflict` if the region has a queue or the queue another reader.
     """
     require(actor, "core_connector_edit", connector)
-    _require_aws(connector)
+    require_aws(connector)
     require_access(actor, get_connector_requirements(connector))
     region = region or get_queue_region(queue_url)
     if problems := _find_problems(connector, queue_url, region):

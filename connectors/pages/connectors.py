@@ -33,6 +33,7 @@ from connectors.queries import list_event_queue_setups, list_event_queues
 from connectors.required_access import find_missing_permissions, get_connector_requirements
 from connectors.usages import count_connector_usages, describe_connector_records, find_usages
 from rbac.models import Scope
+from rbac.operations.identifiers import find_free_name
 from rbac.policy import can_anywhere, get_permissions, require
 from web.forms.drafts import ORIGIN_PARAMETER
 from web.forms.lists import build_name_filter, paginate_list, read_list_options
@@ -254,18 +255,10 @@ def _get_or_create_secret(
     return create_secret(
         actor=request.user,
         scope=scope,
-        identifier=_find_free_identifier(scope, f"{identifier}_{suffix}"),
+        identifier=find_free_name(f"{identifier}_{suffix}", Secret.objects.filter(scope=scope), "identifier"),
         name=f"{title} {data['name']}"[:128],
         value=data["secret_value"],
     )
-
-
-def _find_free_identifier(scope: Scope, preferred: str) -> str:
-    identifiers = set(Secret.objects.filter(scope=scope).values_list("identifier", flat=True))
-    numbered = (
-        preferred if number == 1 else f"{preferred}_{number}" for number in range(1, len(identifiers) + 2)
-    )
-    return next(candidate for candidate in numbered if candidate not in identifiers)
 
 
 def _list_testable(request: PageRequest, connectors: Sequence[Connector]) -> set[int]:

@@ -10,7 +10,7 @@ from connectors.event_queue_template import list_template_resources
 from connectors.forms.event_queues import NewEventQueueSetupForm
 from connectors.models import Connector, EventQueueSetup
 from connectors.operations import dismiss_event_queue_setup, start_event_queue_setup
-from connectors.operations.event_queues import require_own_calls
+from connectors.operations.event_queues import require_aws
 from connectors.pages.connectors import EDIT_PERMISSION, VIEW_PERMISSION, ConnectorPage
 from web.forms.pages import PageRequest, get_visible
 from web.forms.resource_pages import Breadcrumb, ConfirmPage, CreateChildPage
@@ -52,7 +52,7 @@ class NewEventQueueSetup(ConnectorPage, CreateChildPage[Connector]):
 
     def _find_obstacle(self) -> str:
         try:
-            require_own_calls(self.object)
+            require_aws(self.object)
         except BadInput as problem:
             return problem.detail
         return ""

@@ -165,6 +165,14 @@ def get_local_caller(connector: Connector, region: str) -> Caller:
     return access
 
 
+def get_delegate_access(connector: Connector, region: str) -> DelegateAwsAccess:
+    """Return the access of a connector through delegates. Raises `ConnectorUnavailable`."""
+    access = open_aws_access(connector, region)
+    if not isinstance(access, DelegateAwsAccess):
+        raise ConnectorUnavailable(f"The connector {connector} connects through Slipway.")
+    return access
+
+
 def list_clusters(*, actor: Principal, connector: Connector, region: str) -> list[EcsCluster]:
     """Return the clusters of a region, by name (R183).
 

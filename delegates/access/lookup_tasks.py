@@ -19,7 +19,7 @@ from delegates.access.aws_access import (
     DelegateAwsAccess,
     build_aws_payload,
     fetch_clusters,
-    open_aws_access,
+    get_delegate_access,
     require_lendable_credentials,
 )
 from delegates.access.connector_tests import (
@@ -126,10 +126,7 @@ def open_delegate_access(
     """Return delegate access for one kind of lookup. Raises `ConnectorUnavailable`."""
     if connector.kind != Connector.Kind.AWS or kind == LookupRequest.Kind.FILES:
         return DelegateSiteAccess(connector)
-    aws_access = open_aws_access(connector, region)
-    if not isinstance(aws_access, DelegateAwsAccess):
-        raise ConnectorUnavailable(f"The connector {connector} connects through Slipway.")
-    return aws_access
+    return get_delegate_access(connector, region)
 
 
 def _run_test(lookup: LookupRequest, caller: LookupCaller) -> dict[str, Any]:

@@ -29,9 +29,8 @@ from connectors.specs.sites import parse_connector_spec
 from delegates.access.aws_access import (
     ConnectorPending,
     ConnectorUnavailable,
-    DelegateAwsAccess,
     build_aws_payload,
-    open_aws_access,
+    get_delegate_access,
     require_lendable_credentials,
 )
 from delegates.access.lookup_tasks import build_task_error
@@ -164,19 +163,12 @@ def _submit(read: SecretRead, reference: SecretReference, call: NextCall) -> Non
         selectors_from="CONNECTOR" if selectors else "",
         criterion=get_vault_criterion(connector)
         if is_vault
-        else _open_access(reference).criterion(call.service),
+        else get_delegate_access(connector, get_region(reference)).criterion(call.service),
         connector=connector,
         deadline=get_database_time() + READ_TIMEOUT,
         features=() if is_vault else _FEATURES,
     )
     read.save(update_fields=["task", "answers"])
-
-
-def _open_access(reference: SecretReference) -> DelegateAwsAccess:
-    access = open_aws_access(reference.connector, get_region(reference))
-    if not isinstance(access, DelegateAwsAccess):
-        raise ConnectorUnavailable(f"The connector {reference.connector} connects through Slipway.")
-    return access
 
 
 def _finish(read: SecretRead, value: str) -> None:

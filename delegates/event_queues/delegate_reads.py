@@ -6,12 +6,13 @@ Whoever added the queue had to be allowed to edit its connector; its reads have 
 import json
 import logging
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
 
-from aws.apis.sqs import build_delete_params, build_receive_params, parse_messages
+from aws.apis.sqs import MOST_MESSAGES, build_delete_params, build_receive_params, parse_messages
 from aws.errors import AwsError, NotSent, Unanswered, Undelivered
 from connectors.models import EventQueue
 from delegates.access.aws_access import (
@@ -19,7 +20,7 @@ from delegates.access.aws_access import (
     ConnectorUnavailable,
     DelegateAwsAccess,
     build_aws_payload,
-    open_aws_access,
+    get_delegate_access,
     require_lendable_credentials,
 )
 from delegates.access.lookup_tasks import build_task_error
@@ -45,6 +46,8 @@ LEASE_DURATION: Final = TASK_DEADLINE * 3
 PAUSE: Final = timedelta(seconds=15)
 SECRET_PAUSE: Final = timedelta(seconds=2)
 _GET_ACCOUNT, _RECEIVE, _DELETE = "GetCallerIdentity", "ReceiveMessage", "DeleteMessageBatch"
+# Error of agents whose result the manager did not accept.
+_TOO_LARGE: Final = "AnswerRefused"
 _ACCOUNT: Final = re.compile(r"\d{12}\Z", re.ASCII)
 
 logger = logging.getLogger(__name__)
@@ -72,15 +75,17 @@ def _build_account_read(queue: EventQueue) -> AwsRead:
     return AwsRead("sts", _GET_ACCOUNT, {}, f"the event queue of {queue}")
 
 
-def _build_message_read(queue: EventQueue) -> AwsRead:
-    params = build_receive_params(queue.queue_url, wait_seconds=WAIT_SECONDS, hidden_seconds=HIDDEN_SECONDS)
+def _build_message_read(queue: EventQueue, most: int = MOST_MESSAGES) -> AwsRead:
+    params = build_receive_params(
+        queue.queue_url, wait_seconds=WAIT_SECONDS, hidden_seconds=HIDDEN_SECONDS, most=most
+    )
     return AwsRead("sqs", _RECEIVE, params, f"the event queue of {queue}")
 
 
 def _queue_next(queue: EventQueue, read: AwsRead, now: datetime) -> None:
     """Queue the next task of a chain, which has the lease then."""
     try:
-        access = _open_access(queue)
+        access = get_delegate_access(queue.connector, queue.region)
     except ConnectorUnavailable as unavailable:
         _handle_unavailable(queue, unavailable, now)
         return
@@ -88,13 +93,6 @@ def _queue_next(queue: EventQueue, read: AwsRead, now: datetime) -> None:
         task = _queue_task(access, queue, read, now)
         own = EventQueue.objects.filter(pk=queue.pk, lease_owner=queue.lease_owner)
         own.update(lease_owner=str(task.pk), lease_expires_at=now + LEASE_DURATION)
-
-
-def _open_access(queue: EventQueue) -> DelegateAwsAccess:
-    access = open_aws_access(queue.connector, queue.region)
-    if not isinstance(access, DelegateAwsAccess):
-        raise ConnectorUnavailable(f"The connector {queue.connector} connects through Slipway.")
-    return access
 
 
 def _queue_task(access: DelegateAwsAccess, queue: EventQueue, read: AwsRead, now: datetime) -> DelegateTask:
@@ -138,12 +136,17 @@ class EventQueueTaskOwner(ReadOwner):
 
     def complete(self, task: DelegateTask, answer: TaskAnswer) -> None:
         """Commit the effect of messages, and with it the tasks that delete them and receive the next ones."""
-        queue = _get_queue_of(task)
-        operation = json.loads(task.payload)["operation"]
+        queue, call = _get_queue_of(task), json.loads(task.payload)
+        operation = call["operation"]
         if queue is None or operation == _DELETE:
             # What was not deleted comes again, and changes nothing.
             return
-        if answer.status != "SUCCEEDED":
+        if operation == _RECEIVE and (answer.error or {}).get("code") == _TOO_LARGE and _get_most(call) > 1:
+            # Together they exceed what an agent may send; each of them comes again.
+            is_changed = queue.connector.updated_at > task.queued_at
+            read = _build_account_read(queue) if is_changed else _build_message_read(queue, 1)
+            _queue_next(queue, read, get_database_time())
+        elif answer.status != "SUCCEEDED":
             self._handle_error(queue, build_task_error(answer))
         elif operation == _GET_ACCOUNT:
             _continue_with_account(queue, str((answer.result or {}).get("Account", "")))
@@ -203,12 +206,19 @@ def _continue_with_messages(queue: EventQueue, task: DelegateTask, answer: TaskA
     if messages:
         params = build_delete_params(queue.queue_url, [message.receipt for message in messages])
         _queue_next_deletion(queue, AwsRead("sqs", _DELETE, params, f"the event queue of {queue}"), now)
-    _queue_next(queue, _build_message_read(queue), now)
+    most = _get_most(json.loads(task.payload))
+    # More at once again after messages that were not too large.
+    _queue_next(queue, _build_message_read(queue, min(most * 2, MOST_MESSAGES) if messages else most), now)
+
+
+def _get_most(call: Mapping[str, Any]) -> int:
+    """Return how many messages a read asks for."""
+    return int(call["params"]["MaxNumberOfMessages"])
 
 
 def _queue_next_deletion(queue: EventQueue, read: AwsRead, now: datetime) -> None:
     """Queue the deletion of messages, whose effect is in the same transaction."""
     try:
-        _queue_task(_open_access(queue), queue, read, now)
+        _queue_task(get_delegate_access(queue.connector, queue.region), queue, read, now)
     except ConnectorUnavailable as unavailable:
         logger.info("Messages of the event queue %s were not deleted: %s", queue.pk, unavailable)

@@ -22,15 +22,21 @@ from aws.apis.cloudformation import (
     format_stack_tags,
 )
 from aws.apis.iam import StsClient
-from aws.caller import Caller
-from aws.errors import AwsError, Denied, Unauthenticated, find_denied_action
+from aws.caller import Caller, CallPending
+from aws.errors import AwsError, Denied, Unauthenticated, Undelivered, find_denied_action
 from aws.policies import find_known_action
 from connectors.event_queue_template import NAME_PARAMETER, URL_OUTPUT, read_template
 from connectors.live import publish_setup_changed
 from connectors.models import Connector, EventQueue, EventQueueSetup
 from connectors.operations import create_event_queue
-from delegates.access.aws_access import ConnectorPending, get_local_caller
+from connectors.specs.aws import parse_aws_spec
+from delegates.access.aws_access import (
+    ConnectorPending,
+    get_delegate_access,
+    get_local_caller,
+)
 from delegates.access.remedies import describe_with_remedy
+from delegates.event_queues.delegate_setups import ABORTED, NO_CALLS, DelegateSetupCaller
 from guards.text import sanitize_text
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -42,6 +48,7 @@ SETUP_TAG: Final = "slipway:event-queue-setup"
 # Longer than a pass: until then, no other worker has one.
 PASS_DURATION: Final = timedelta(seconds=60)
 PASS_INTERVAL: Final = timedelta(seconds=4)
+DELEGATE_PASS_INTERVAL: Final = timedelta(seconds=10)
 RETRY_INTERVAL: Final = timedelta(seconds=15)
 # A stack of this size takes about two minutes.
 DEADLINE: Final = timedelta(minutes=30)
@@ -102,6 +109,9 @@ class _SetupPass:
         """Advance the set-up, and store its progress or its end."""
         try:
             self._advance()
+        except CallPending:
+            # Its answer makes the next pass due.
+            return
         except SetupFailed as failure:
             self.fail(str(failure))
         except ConnectorPending as pending:
@@ -116,7 +126,7 @@ class _SetupPass:
         text = sanitize_text(message)
         values = {"status": EventQueueSetup.Status.FAILED, "ended_at": self.now, "message": text}
         with transaction.atomic():
-            if self.own.update(**values):
+            if self.own.update(**values, **NO_CALLS):
                 after = {"region": self.region, "stack_name": self.setup.stack_name, "message": text}
                 record_audit_entry(actor=None, action="eventqueuesetup.fail", thing=self.setup, after=after)
                 publish_setup_changed(self.setup.pk)
@@ -124,15 +134,20 @@ class _SetupPass:
     def _wait(self, message: str, interval: timedelta, **values: Any) -> None:
         """Store the progress; the next pass follows after `interval`."""
         with transaction.atomic():
-            stored = {"message": sanitize_text(message), "due_at": self.now + interval, **values}
+            stored = {"message": sanitize_text(message), "due_at": self.now + interval, **values, **NO_CALLS}
             if self.own.update(**stored) and message != self.setup.message:
                 publish_setup_changed(self.setup.pk)
 
     def _handle_error(self, error: AwsError) -> None:
+        if error.code == ABORTED:
+            self.fail(f"{error.display_message} Set up events again if that was not meant.")
+            return
         text = describe_with_remedy(self.setup.connector, error, self.region)
-        if error.is_retryable and not self._is_late:
+        # A delegate may come back.
+        is_retryable = error.is_retryable or isinstance(error, Undelivered)
+        if is_retryable and not self._is_late:
             self._wait(f"{text} Slipway tries again.", RETRY_INTERVAL)
-        elif isinstance(error, Denied | Unauthenticated) or error.is_retryable:
+        elif isinstance(error, Denied | Unauthenticated) or is_retryable:
             self.fail(f"{text} Then set up events again.")
         else:
             # The remedies of a connector test do not fit a refused stack; AWS gives the reason.
@@ -144,7 +159,7 @@ class _SetupPass:
 
     def _advance(self) -> None:
         actor = self._get_actor()
-        caller = self.get_caller(self.setup.connector, self.region)
+        caller = self._open_caller()
         self._check_account(StsClient(caller).get_account_id())
         client = CloudFormationClient(caller)
         stack = client.describe(self.setup.stack_id or self.setup.stack_name)
@@ -165,7 +180,22 @@ class _SetupPass:
             # The deletion of an earlier stack makes room for the one of this set-up.
             is_own = token == str(self.setup.token)
             values = {"stack_id": stack.id} if is_own else {}
-            self._wait(f"CloudFormation: {stack.status}.", PASS_INTERVAL, **values)
+            self._wait(f"CloudFormation: {stack.status}.", self._interval, **values)
+
+    def _open_caller(self) -> Caller:
+        if self._is_remote:
+            access = get_delegate_access(self.setup.connector, self.region)
+            return DelegateSetupCaller(self.setup, access, self.now, self.own)
+        return self.get_caller(self.setup.connector, self.region)
+
+    @property
+    def _is_remote(self) -> bool:
+        return parse_aws_spec(self.setup.connector.spec).is_remote
+
+    @property
+    def _interval(self) -> timedelta:
+        """Time between two passes over a stack in progress; through a delegate, each is two tasks."""
+        return DELEGATE_PASS_INTERVAL if self._is_remote else PASS_INTERVAL
 
     def _get_actor(self) -> User:
         """Return the user whose rights the set-up has, while these allow it."""
@@ -194,7 +224,8 @@ class _SetupPass:
         name = self.setup.stack_name
         if self.setup.stack_id:
             raise SetupFailed(f"The stack {name} is gone: somebody deleted it. Set up events again.")
-        if self._is_late:
+        # Through a delegate, the call may have been made: then this is the replay of its answer.
+        if self._is_late and not self._is_remote:
             raise SetupFailed(f"The stack {name} could not be created in time. Set up events again.")
         request = {
             "StackName": name,
@@ -212,7 +243,7 @@ class _SetupPass:
             # Created meanwhile: the next pass reads whose it is.
             self._wait("CloudFormation has a stack of this name.", PASS_INTERVAL)
         else:
-            self._wait("CloudFormation: CREATE_IN_PROGRESS.", PASS_INTERVAL, stack_id=stack_id)
+            self._wait("CloudFormation: CREATE_IN_PROGRESS.", self._interval, stack_id=stack_id)
 
     def _check_owner(self, stack: Stack) -> str:
         """Return the token in the tag of the stack. Raises `SetupFailed` unless it is of this connector."""
@@ -235,7 +266,7 @@ class _SetupPass:
             )
         same = EventQueue.objects.filter(connector=connector, region=self.region, queue_url=queue_url)
         with transaction.atomic():
-            values = {"status": EventQueueSetup.Status.SUCCEEDED, "ended_at": self.now}
+            values = {"status": EventQueueSetup.Status.SUCCEEDED, "ended_at": self.now, **NO_CALLS}
             if not self.own.update(message="", stack_id=stack.id, **values):
                 return
             if not same.exists():

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
 from connectors.models import Connector, EventQueue
 from connectors.models.event_queues import READ_WINDOW
@@ -16,18 +15,17 @@ from delegates.event_queues.delegate_reads import start_delegate_reads
 from delegates.event_queues.events import ServiceEvent
 from delegates.event_queues.records import list_free_queues, record_unread_queues
 from delegates.models import DelegateTask
-from delegates.task_owners import EVENT_QUEUE_OWNER
+from delegates.task_owners import EVENT_QUEUE_OWNER, TaskAnswer
 from delegates.task_queue import route_waiting_tasks
-from rbac.models import Scope, User
+from rbac.models import Scope
 from sandbox.process import SandboxProcess
-from tests.api.sample_project import make_world
 from tests.contract.endpoint import client
+from tests.delegates.event_queues.conftest import REGION, TAG
 from tests.delegates.event_queues.test_events import build_message
 from tests.fixtures.fake_delegates import Hand, hand
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db
-REGION, TAG = "us-east-1", "vpc"
 ARN = f"arn:aws:ecs:{REGION}:123456789012:service/demo/web"
 
 
@@ -38,31 +36,11 @@ def sqs(sandbox: SandboxProcess) -> Any:
 
 
 @pytest.fixture
-def queue(
-    project: Scope,
-    admin: User,
-    sandbox: SandboxProcess,
-    sqs: Any,
-    settings: Settings,
-    monkeypatch: pytest.MonkeyPatch,
-) -> EventQueue:
+def queue(remote_connector: Connector, sqs: Any, monkeypatch: pytest.MonkeyPatch) -> EventQueue:
     """An empty event queue of a connector through delegates with a tag."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "of-the-delegate")
     monkeypatch.setattr(delegate_reads, "WAIT_SECONDS", 0)
-    settings.ALLOW_AWS_ENDPOINTS = True
-    connector = make_world(project, admin, admin).connector
-    connector.spec = {
-        "credentials": "Delegate",
-        "connect_through": "Delegate",
-        "delegate_selectors": [TAG],
-        "endpoint_url": sandbox.url,
-    }
-    connector.secret = None
-    connector.save()
-    EventQueue.objects.all().delete()
     url = sqs.create_queue(QueueName="events")["QueueUrl"]
-    return EventQueue.objects.create(connector=connector, region=REGION, queue_url=url)
+    return EventQueue.objects.create(connector=remote_connector, region=REGION, queue_url=url)
 
 
 @pytest.fixture
@@ -139,6 +117,34 @@ def test_events_reach_the_listeners_and_their_messages_are_deleted_afterwards(
     # One long poll at a time, however often a worker looks.
     start_delegate_reads(get_database_time())
     assert list_open_tasks() == ["ReceiveMessage"]
+
+
+def test_messages_that_are_too_large_together_are_read_one_by_one(
+    queue: EventQueue,
+    sqs: Any,
+    received: list[ServiceEvent],
+    stops: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delegate_reads, "HIDDEN_SECONDS", 0)
+    agent = hand("near", tags=(TAG,))
+    for _ in range(3):
+        send(sqs, queue)
+    start_delegate_reads(get_database_time())
+    serve(agent, 1)
+    task = take(agent)
+    # What an agent sends instead of a message that exceeds its limit.
+    error = {"kind": "TaskError", "code": "AnswerRefused", "message": "too large", "capability": False}
+    agent.complete(task, TaskAnswer("FAILED", error=error))
+    asked = []
+    while count_messages(sqs, queue):
+        task = take(agent)
+        asked.append(agent.payloads[-1].params["params"].get("MaxNumberOfMessages", 0))
+        agent.complete(task, agent.perform(task))
+    assert [most for most in asked if most][:2] == [1, 2]
+    assert {event.service for event in received} == {"web"}
+    assert stops == []
+    assert get_state(queue) == EventQueue.State.RECEIVING
 
 
 def test_the_late_answer_of_a_delegate_that_was_replaced_changes_nothing(
