@@ -6,14 +6,17 @@ owners of its connector may affect anyway.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Self
+from datetime import datetime, timedelta
+from typing import Final, Self
 
 from django.db.models import F, QuerySet
 
 from connectors.account_claims import ClaimReach, get_claim_reach, list_isolated_connectors
 from connectors.models import EventQueue
 from connectors.models.event_queues import READ_WINDOW
+
+# An event that has not come so long after its change will not come.
+MOST_EVENT_DELAY: Final = timedelta(seconds=10)
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,16 @@ class QueueCoverage:
     account: str
     region: str
     reach: ClaimReach
+    last_event_at: datetime | None = None
+    """When the last event of ECS was read from the queue."""
 
     @classmethod
     def of(cls, queue: EventQueue) -> Self:
         """Return the coverage of a queue; its connector and scope should be loaded."""
         connector = queue.connector
         reach = get_claim_reach(connector.spec)
-        return cls(queue.pk, connector.pk, connector.scope.path, queue.account, queue.region, reach)
+        where = (connector.pk, connector.scope.path, queue.account, queue.region)
+        return cls(queue.pk, *where, reach, queue.last_event_at)
 
     def covers(self, reads: CoveredReads, isolated: Collection[int]) -> bool:
         """Return whether events concern these reads; `isolated` are connectors that share no account."""
@@ -66,10 +72,18 @@ class QueueCoverage:
 
 def list_coverages(queues: QuerySet[EventQueue]) -> list[QueueCoverage]:
     """Return the coverage of queues, in one query."""
-    columns = ("pk", "connector", "connector__scope__path", "account", "region", "connector__spec")
+    columns = (
+        "pk",
+        "connector",
+        "connector__scope__path",
+        "account",
+        "region",
+        "connector__spec",
+        "last_event_at",
+    )
     return [
-        QueueCoverage(pk, connector, path, account, region, get_claim_reach(spec))
-        for pk, connector, path, account, region, spec in queues.values_list(*columns)
+        QueueCoverage(pk, connector, path, account, region, get_claim_reach(spec), last_event_at)
+        for pk, connector, path, account, region, spec, last_event_at in queues.values_list(*columns)
     ]
 
 
@@ -89,19 +103,33 @@ def list_receiving_coverages(now: datetime) -> list[QueueCoverage]:
     )
 
 
-def select_covered(reads: Sequence[CoveredReads], coverages: Sequence[QueueCoverage]) -> set[CoveredReads]:
-    """Return the reads that one of the queues concerns, in one query at most."""
+def find_coverages(
+    reads: Sequence[CoveredReads], coverages: Sequence[QueueCoverage]
+) -> dict[CoveredReads, list[QueueCoverage]]:
+    """Return the queues that concern each of the reads, without reads of no queue; one query at most."""
     others = {read.connector for read in reads} - {coverage.connector for coverage in coverages}
     # Reads of a connector with a queue are isolated by the coverage of that queue.
     isolated = {coverage.connector for coverage in coverages if coverage.reach is ClaimReach.CONNECTOR}
     if coverages and others:
         isolated |= list_isolated_connectors(others)
-    return {read for read in reads if any(coverage.covers(read, isolated) for coverage in coverages)}
+    found = {read: [item for item in coverages if item.covers(read, isolated)] for read in reads}
+    return {read: covering for read, covering in found.items() if covering}
 
 
-def record_silence(reads: CoveredReads, now: datetime) -> None:
-    """Record that something changed although no event came: reads are frequent until the next event."""
-    queues = list_coverages(EventQueue.objects.filter(region=reads.region, silent_since=None))
+def select_covered(reads: Sequence[CoveredReads], coverages: Sequence[QueueCoverage]) -> set[CoveredReads]:
+    """Return the reads that one of the queues concerns, in one query at most."""
+    return set(find_coverages(reads, coverages))
+
+
+def record_silence(reads: CoveredReads, now: datetime, *, changed_at: datetime | None = None) -> None:
+    """Record that something changed although no event came: reads are frequent until the next event.
+
+    With the time of the change, only of queues that were read since without any event.
+    """
+    rows = EventQueue.objects.filter(region=reads.region, silent_since=None)
+    if changed_at is not None:
+        rows = rows.filter(last_event_at__lt=changed_at, read_at__gt=changed_at + MOST_EVENT_DELAY)
+    queues = list_coverages(rows)
     isolated = list_isolated_connectors([reads.connector])
     silent = [coverage.pk for coverage in queues if coverage.covers(reads, isolated)]
     if silent:

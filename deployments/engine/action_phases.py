@@ -11,7 +11,6 @@ from deployments.engine import failures, service_locks
 from deployments.engine.event_wakes import build_covered_reads
 from deployments.engine.reconcile_context import ReconcileContext
 from deployments.engine.service_waits import (
-    COVERED_INTERVAL,
     NO_EVENTS,
     EventTimes,
     ServiceWait,
@@ -110,7 +109,9 @@ def wait_for_next_check(
     if reconcile_context.service_wait is None:
         return get_check_interval(now - since)
     events = _get_event_times(reconcile_context, reconcile_context.service_wait, since)
-    return get_next_check(now, since, reconcile_context.service_wait.batch_key, events) - now
+    service_wait = reconcile_context.service_wait
+    for_change = service_wait.observed_state != ""
+    return get_next_check(now, since, service_wait.batch_key, events, for_change=for_change) - now
 
 
 def _get_event_times(
@@ -126,10 +127,6 @@ def _get_event_times(
     return events if select_covered([reads], coverages) else NO_EVENTS
 
 
-# In the progress of an action: the state of its service that a delegate observed last.
-_OBSERVED_STATE_KEY = "observed state"
-
-
 def record_unannounced_change(
     reconcile_context: ReconcileContext, row: ActionRun, context: EngineStepContext
 ) -> None:
@@ -137,18 +134,14 @@ def record_unannounced_change(
 
     The dispatcher compares what Slipway reads itself.
     """
-    state = context.observed_state
-    if not state or context.delegate_calls is None:
+    if context.observed_service is None or context.delegate_calls is None:
         return
-    before, now = context.progress.get(_OBSERVED_STATE_KEY, state), reconcile_context.runtime.now()
-    context.progress[_OBSERVED_STATE_KEY] = state
-    event_at, since = reconcile_context.execution.event_at, row.start_done_at
-    if before == state or event_at is None or since is None or event_at < since:
-        return
-    if now - event_at > COVERED_INTERVAL:
+    now, events = reconcile_context.runtime.now(), EventTimes(reconcile_context.execution.event_at)
+    changed_at = events.find_unannounced_change(context.observed_service, now, since=row.start_done_at)
+    if changed_at is not None:
         stage = reconcile_context.stage
         reads = build_covered_reads(get_batch_key(stage), context.rate_limit_key, stage.scope.path)
-        record_silence(reads, now)
+        record_silence(reads, now, changed_at=changed_at)
 
 
 def read_action(row: ActionRun) -> Action:

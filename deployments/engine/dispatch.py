@@ -18,19 +18,17 @@ from aws.errors import AwsError
 from delegates.access.aws_access import ConnectorUnavailable
 from delegates.event_queues.coverage import (
     CoveredReads,
+    find_coverages,
     list_receiving_coverages,
     record_silence,
-    select_covered,
 )
 from deployments.engine.event_wakes import build_covered_reads
 from deployments.engine.lease import PASS_SECONDS
 from deployments.engine.reconcile import reconcile
 from deployments.engine.reconcile_context import ServiceSnapshot
 from deployments.engine.service_waits import (
-    COVERED_INTERVAL,
+    EARLY,
     NO_EVENTS,
-    NOT_OBSERVED,
-    WOKEN_FOR,
     EventTimes,
     get_batch_key,
     get_next_check,
@@ -55,13 +53,6 @@ class WaitingExecution:
     dispatch_token: str
     waiting_since: datetime | None
     event_at: datetime | None
-
-    def is_change_unannounced(self, state: str, now: datetime) -> bool:
-        """Return whether a wait with rare checks missed a change of its service for want of an event."""
-        if self.observed_state in ("", NOT_OBSERVED, state) or self.waiting_since is None:
-            return False
-        is_covered = EventTimes(self.event_at).is_covered(self.waiting_since)
-        return is_covered and self.event_at is not None and now - self.event_at > COVERED_INTERVAL
 
 
 def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecution]:
@@ -133,7 +124,7 @@ def _list_changed_in_cluster(
         service.get("serviceName", ""): service for service in descriptions
     }
     changed_ids: list[UUID] = []
-    is_unannounced = False
+    unannounced: list[datetime] = []
     published: dict[str, dict[str, Any] | None] = {}
     for execution in batch:
         raw = services.get(execution.waits_for_service)
@@ -150,11 +141,13 @@ def _list_changed_in_cluster(
             ServiceObservation(execution.waits_for_service, service, started_at),
         )
         changed_ids.append(execution.pk)
-        is_unannounced |= execution.is_change_unannounced(hash_observed_state(raw), started_at)
+        events = EventTimes(execution.event_at)
+        if at := events.find_unannounced_change(service, started_at, since=execution.waiting_since):
+            unannounced.append(at)
         published[execution.waits_for_service] = raw
-    if is_unannounced:
+    if unannounced:
         reads = build_covered_reads(get_batch_key(stage), get_rate_limit_key(stage), stage.scope.path)
-        record_silence(reads, started_at)
+        record_silence(reads, started_at, changed_at=max(unannounced))
     # Sync of the same cluster reuses these reads.
     recent_reads.publish_reads(recent_reads.SERVICES, get_batch_key(stage), published, started_at=started_at)
     return changed_ids
@@ -214,11 +207,18 @@ class _DueWait:
     check_at: datetime
     events: EventTimes
 
-    def is_needless(self, now: datetime) -> bool:
-        """Return whether events replace this check: the wait is only for a change, and is not late."""
-        waits_for_change = self.observed_state != "" and self.recheck_at is not None and now < self.recheck_at
-        is_late = now - self.check_at > COVERED_INTERVAL
-        return waits_for_change and not is_late and self.events.covers(self.check_at, self.since)
+    def is_needless(self, now: datetime, queue_event_at: datetime) -> bool:
+        """Return whether events replace this check; only that of a wait for a change."""
+        is_due = self.recheck_at is None or now >= self.recheck_at
+        return (
+            self.is_for_change
+            and not is_due
+            and self.events.covers(self.check_at, now, since=self.since, queue_event_at=queue_event_at)
+        )
+
+    @property
+    def is_for_change(self) -> bool:
+        return self.observed_state != ""
 
     @property
     def reads(self) -> CoveredReads:
@@ -303,15 +303,19 @@ def _claim_waiting(now: datetime, token: str) -> list[tuple[str, UUID]]:
             :MOST_WAITING_CLAIMS
         ]
     ]
-    receiving = _select_covered(due_waits, now)
+    receiving = _find_last_events(due_waits, now)
     skipped = {
-        due_wait.pk for due_wait in due_waits if due_wait.pk in receiving and due_wait.is_needless(now)
+        due_wait.pk
+        for due_wait in due_waits
+        if due_wait.pk in receiving and due_wait.is_needless(now, receiving[due_wait.pk])
     }
     _skip([due_wait for due_wait in due_waits if due_wait.pk in skipped], now)
     by_check_time: dict[datetime, list[UUID]] = defaultdict(list)
     for due_wait in _apply_rate_limits([wait for wait in due_waits if wait.pk not in skipped], now):
         events = due_wait.events if due_wait.pk in receiving else NO_EVENTS
-        check_at = get_next_check(now, due_wait.since, due_wait.batch_key, events)
+        check_at = get_next_check(
+            now, due_wait.since, due_wait.batch_key, events, for_change=due_wait.is_for_change
+        )
         by_check_time[check_at].append(due_wait.pk)
     return [
         row for check_at, members in by_check_time.items() for row in _claim(members, now, check_at, token)
@@ -324,19 +328,23 @@ def _skip(due_waits: Sequence[_DueWait], now: datetime) -> None:
     for due_wait in due_waits:
         check_at = get_next_check(now, due_wait.since, due_wait.batch_key, due_wait.events)
         by_check_time[check_at].append(due_wait.pk)
-    is_asleep = Q(woken_at__isnull=True) | Q(woken_at__lte=now - WOKEN_FOR)
+    is_asleep = Q(woken_at__isnull=True) | Q(woken_at__lte=now - EARLY)
     for check_at, members in by_check_time.items():
         waiting = _filter_due(now).filter(is_asleep, pk__in=members).exclude(waits_for_service="")
         waiting.update(dispatch_backoff_until=check_at)
 
 
-def _select_covered(due_waits: Sequence[_DueWait], now: datetime) -> set[UUID]:
-    """Return the executions whose events arrive; two queries at most, one without event queues."""
+def _find_last_events(due_waits: Sequence[_DueWait], now: datetime) -> dict[UUID, datetime]:
+    """Return the last event of a queue by execution, for those whose events arrive.
+
+    That takes two queries at most, one without event queues.
+    """
     coverages = list_receiving_coverages(now) if due_waits else []
     if not coverages:
-        return set()
-    covered = select_covered([due_wait.reads for due_wait in due_waits], coverages)
-    return {due_wait.pk for due_wait in due_waits if due_wait.reads in covered}
+        return {}
+    found = find_coverages([due_wait.reads for due_wait in due_waits], coverages)
+    last = {reads: max(item.last_event_at or now for item in items) for reads, items in found.items()}
+    return {due_wait.pk: last[due_wait.reads] for due_wait in due_waits if due_wait.reads in last}
 
 
 def _claim(pks: Sequence[UUID], now: datetime, until: datetime, token: str) -> list[tuple[str, UUID]]:

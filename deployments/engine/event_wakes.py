@@ -43,7 +43,7 @@ def record_events(coverage: QueueCoverage, events: Sequence[ServiceEvent], now: 
 def end_coverage(coverage: QueueCoverage, now: datetime) -> bool:
     """Make the executions due that relied on the events of a queue; return whether there are any.
 
-    Otherwise those whose next check is rare would notice that the queue stopped up to 30 s later.
+    Otherwise those whose next check is rare would notice that the queue stopped up to 10 s later.
     """
     rows = Execution.objects.filter(
         Q(lease_expires_at=None) | Q(lease_expires_at__lte=now),

@@ -10,9 +10,11 @@ from zlib import crc32
 
 from django.db.models import Case, Value, When
 
+from aws.apis.ecs_types import EcsService
 from connectors.account_claims import build_account_key
 from connectors.models import Connector
 from delegates.access.aws_access import build_cache_key
+from delegates.event_queues.coverage import MOST_EVENT_DELAY
 from steps.actions.context import ServiceObservation
 
 # A full pass now and then finds changes that the hash does not cover.
@@ -116,17 +118,33 @@ def build_wait_columns(service_wait: ServiceWait | None, *, unless_woken: dateti
 EARLY, EARLY_WAIT = timedelta(seconds=6), timedelta(seconds=2)
 USUAL, USUAL_WAIT = timedelta(minutes=10), timedelta(seconds=5)
 LATE_WAIT = timedelta(seconds=10)
-# While events arrive, checks only find what no event announced. More often, only the event queue is looked
-# at, so that polling begins soon after it stops.
-COVERED_INTERVAL = timedelta(seconds=30)
+# While events arrive, checks only find what no event announced. At the times of the others, only the event
+# queue is looked at, so that polling begins as soon as it stops.
 COVERED_USUAL_WAIT = timedelta(seconds=90)
 COVERED_LATE_WAIT = timedelta(minutes=5)
+# Checks that events cannot replace: after one that may end the wait, and of waits for more than a change.
+COVERED_CHECK_WAIT = timedelta(seconds=30)
+# A queue without any event for so long may have lost its rule, so that younger waits are checked at this
+# interval: with a look each five seconds, at most 29 seconds after the last event.
+QUIET_WAIT = timedelta(seconds=24)
 # The first event of a deployment comes within seconds.
 FIRST_EVENT_WAIT = timedelta(seconds=12)
-# Checks that a decisive event made due are never skipped.
+# So long after a decisive event, checks follow that no other event replaces.
 WOKEN_FOR = timedelta(minutes=1)
 # Observed state before the first check.
 NOT_OBSERVED = "not observed"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Look at a wait, with the time since the look before."""
+
+    after: datetime
+    until: datetime
+
+    def passes(self, interval: timedelta, start: datetime) -> bool:
+        """Return whether a multiple of an interval after the start lies within the look."""
+        return (self.until - start) // interval > max((self.after - start) // interval, 0)
 
 
 @dataclass(frozen=True)
@@ -140,15 +158,38 @@ class EventTimes:
         """Return whether an event has come since the wait began, so that the next one will."""
         return self.event_at is not None and self.event_at >= since
 
-    def covers(self, check_at: datetime, since: datetime) -> bool:
-        """Return whether the events of a queue that is receiving replace the check at `check_at`."""
-        if self.woken_at is not None and check_at - self.woken_at < WOKEN_FOR:
+    def covers(self, check_at: datetime, now: datetime, *, since: datetime, queue_event_at: datetime) -> bool:
+        """Return whether the events of a queue that is receiving replace the check due at `check_at`.
+
+        It is that of a wait for a change only. `queue_event_at` is the time of the last event of the queue,
+        about whatever service.
+        """
+        interval = get_check_interval(check_at - since)
+        look = _Look(check_at - interval, check_at + (now - check_at) // interval * interval)
+        age = look.until - since
+        if self.is_recently_woken(check_at):
             return False
-        age = check_at - since
+        if self.woken_at is not None and check_at - self.woken_at < WOKEN_FOR:
+            return not look.passes(COVERED_CHECK_WAIT, self.woken_at)
         if not self.is_covered(since):
             return age < FIRST_EVENT_WAIT
-        interval = COVERED_USUAL_WAIT if age < USUAL else COVERED_LATE_WAIT
-        return age < interval or age % interval >= COVERED_INTERVAL
+        if age >= USUAL:
+            return not look.passes(COVERED_LATE_WAIT, since)
+        return not (look.passes(COVERED_USUAL_WAIT, since) or look.passes(QUIET_WAIT, queue_event_at))
+
+    def find_unannounced_change(
+        self, service: EcsService | None, now: datetime, *, since: datetime | None
+    ) -> datetime | None:
+        """Return when AWS changed a service, awaited since `since`, without an event; otherwise None.
+
+        Task counts may be those of an event before the last read, so only times of AWS count.
+        """
+        if service is None or since is None or self.event_at is None or not self.is_covered(since):
+            return None
+        times = [deployment.updated_at for deployment in service.deployments if deployment.updated_at]
+        changed_at = max(times, default=self.event_at)
+        is_missed = changed_at - self.event_at > MOST_EVENT_DELAY and now - changed_at > MOST_EVENT_DELAY
+        return changed_at if is_missed else None
 
     def is_recently_woken(self, now: datetime) -> bool:
         """Return whether an event may be newer than what reads show yet."""
@@ -158,26 +199,27 @@ class EventTimes:
 NO_EVENTS = EventTimes()
 
 
-def get_check_interval(age: timedelta, *, is_covered: bool = False) -> timedelta:
+def get_check_interval(age: timedelta) -> timedelta:
     """Return the time between two checks after a wait of this length."""
-    if is_covered:
-        return COVERED_INTERVAL
     if age < EARLY:
         return EARLY_WAIT
     return USUAL_WAIT if age < USUAL else LATE_WAIT
 
 
-def get_next_check(now: datetime, since: datetime, group: str, events: EventTimes = NO_EVENTS) -> datetime:
-    """Return the next check of a wait that began at `since`.
+def get_next_check(
+    now: datetime, since: datetime, group: str, events: EventTimes = NO_EVENTS, *, for_change: bool = True
+) -> datetime:
+    """Return the next check of a wait that began at `since`, `for_change` of its service or for more.
 
     Checks lie on a grid, so that all waits of one batch share their calls. The grids of different batches are
     shifted to spread the calls. The first check comes at least two seconds after the start.
     """
-    interval = (
-        EARLY_WAIT
-        if events.is_recently_woken(now)
-        else get_check_interval(now - since, is_covered=events.is_covered(since))
-    )
+    if events.is_recently_woken(now):
+        interval = EARLY_WAIT
+    elif events.is_covered(since) and not for_change:
+        interval = COVERED_CHECK_WAIT
+    else:
+        interval = get_check_interval(now - since)
     seconds = interval.total_seconds()
     shift = crc32(group.encode()) % int(LATE_WAIT.total_seconds())
     # Where the grid gets wider, the next check could follow this one immediately.

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, cast
 
+from aws.apis.ecs_types import EcsService
 from aws.apis.iam import StsClient
 from deployments.approvals.requests import ApprovalRequester
-from deployments.engine.execution_rows import MOST_NOTES, UNDO_TRIES, EarlierStepData, RollbackData
+from deployments.engine.execution_rows import UNDO_TRIES, EarlierStepData, RollbackData
 from deployments.engine.lease import Lease
 from deployments.engine.reconcile_context import ReconcileContext, list_new_events
 from deployments.engine.service_waits import (
@@ -21,14 +22,14 @@ from deployments.engine.service_waits import (
 )
 from deployments.engine.steps.inputs import EngineStepInputs, resolve_value, to_json
 from deployments.engine.steps.outputs import StepOutputs
+from deployments.engine.steps.phase_log import PhaseLog
 from deployments.journal import rate_limits, secret_values
-from deployments.journal.callers import CONFIRM_PHASE, REPLAYED_PHASES, CheckCaller, JournalCaller, hash_call
-from deployments.journal.delegate_calls import DelegateCalls, read_task_output
+from deployments.journal.callers import REPLAYED_PHASES, CheckCaller, JournalCaller, hash_call
+from deployments.journal.delegate_calls import DelegateCalls
 from deployments.journal.engine_signals import ServiceLockRequired
 from deployments.journal.provisions import EngineProvisions
 from deployments.journal.referenced_secrets import unsent_while_pending
 from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAwsAccess
-from deployments.log import NewLogLine
 from deployments.models import ActionRun, AwsCall, StepExecution
 from deployments.regions import NO_CLUSTER, known_region
 from guards.masks import redact_parameters
@@ -57,16 +58,12 @@ class EngineStepContext(AwsClients):
         self.step = row.step
         self.phase = phase
         self.attempt = row.attempt
-        self._log_step = log_step or row.step
+        # The step whose log receives the lines of this phase.
+        self.log_step = log_step or row.step
         self._forbid_sending = forbid_sending
         self._calls: list[AwsCall] = []
         self._consumed: list[AwsCall] = []
-        self._lines: list[NewLogLine] = []
-        self._notes: list[str] = []
-        # Written with the lines, so that an abandoned phase leaves the row unchanged.
-        self._cursors: dict[str, list[int]] = deepcopy(row.log_cursors)
-        self._line = 0
-        self._line_at = 0
+        self._phase_log = PhaseLog(self)
         self._outputs = StepOutputs(reconcile_context, row.step)
         self._counts: dict[str, int] | None = None
         # A deep copy, so that an interrupted pass leaves the row unchanged.
@@ -85,11 +82,6 @@ class EngineStepContext(AwsClients):
     @property
     def lease(self) -> Lease:
         return self.reconcile_context.lease
-
-    @property
-    def log_step(self) -> StepExecution:
-        """Return the step whose log receives the lines of this phase."""
-        return self._log_step
 
     @property
     def runtime(self) -> EngineRuntime:
@@ -115,7 +107,7 @@ class EngineStepContext(AwsClients):
 
     def copy_delegate_log(self, row: AwsCall) -> None:
         if row.service == DELEGATE_SERVICE and row.task_id is not None:
-            self._lines += read_task_output(row, self.row, self._cursors, self._log_step, self.runtime.now())
+            self._phase_log.copy_task_output(row)
 
     @cached_property
     def delegate_calls(self) -> DelegateCalls | None:
@@ -379,9 +371,9 @@ class EngineStepContext(AwsClients):
         )
 
     @property
-    def observed_state(self) -> str:
-        """Return the observed state of the service; empty without an observation."""
-        return get_observed_state(self._observation) if self._observation else ""
+    def observed_service(self) -> EcsService | None:
+        """Return the service as observed last; None if there is none, or no observation."""
+        return self._observation.service if self._observation else None
 
     def build_pending_wait(self) -> ServiceWait | None:
         """Return the wait while a delegate observes a service, whose events still count; otherwise None."""
@@ -401,38 +393,13 @@ class EngineStepContext(AwsClients):
         self._counts = {"running": running, "desired": desired, "pending": pending}
 
     def log(self, text: str, level: str = "info") -> None:
-        is_keyed = self.is_replayed or self.phase.startswith(CONFIRM_PHASE)
-        if is_keyed and not self._is_new_line():
-            return
-        self._lines.append(
-            NewLogLine(
-                at=self.runtime.now(),
-                step_id=self._log_step.pk,
-                step=self._log_step.identifier,
-                unit=self.row.unit if self._log_step == self.step else "Rollback",
-                level=level,
-                text=text,
-            )
-        )
+        self._phase_log.add_line(text, level)
 
     def redact(self, texts: Sequence[str]) -> list[str]:
         return self.reconcile_context.mask.mask_lines(texts)
 
     def add_note(self, text: str) -> None:
-        self._notes.append(text)
-        self.log(text, "warning")
-
-    def _is_new_line(self) -> bool:
-        """Return whether the line is new, by the number of calls before it and its position after them."""
-        call_count = self.caller.call_count
-        self._line = self._line + 1 if call_count == self._line_at else 1
-        self._line_at = call_count
-        cursors = self._cursors
-        key = f"{self.attempt}/{self.phase}"
-        if [call_count, self._line] <= cursors.get(key, [0, 0]):
-            return False
-        cursors[key] = [call_count, self._line]
-        return True
+        self._phase_log.add_note(text)
 
     def commit(self) -> AbstractContextManager[None]:
         """Return a fenced commit of the collected rows."""
@@ -468,11 +435,7 @@ class EngineStepContext(AwsClients):
         for name in ("approval_requester", "provisions"):
             if name in self.__dict__:
                 rows.add_write(getattr(self, name).flush)
-        if self._lines:
-            rows.add_lines(self._lines, self.reconcile_context.mask)
-            self._lines = []
-        if self._cursors != self.row.log_cursors:
-            self.reconcile_context.change(self.row, log_cursors=deepcopy(self._cursors))
+        self._phase_log.collect_lines()
         self.reconcile_context.flush_events()
 
     def finish(self, *, keep_progress: bool) -> None:
@@ -483,30 +446,18 @@ class EngineStepContext(AwsClients):
         self._consumed = []
         # Before the lines, in which secret outputs are redacted.
         self._outputs.save()
-        self._save_notes()
+        self._phase_log.collect_notes()
         self.collect_rows()
         self._collect_remaining_rows()
         self.reconcile_context.save_view(self.step, self._counts)
-
-    def _save_notes(self) -> None:
-        """Add the notes to the execution, each text once."""
-        execution = self.reconcile_context.execution
-        known_texts = {note["text"] for note in execution.notes}
-        texts = [self.reconcile_context.mask.mask_text(text) for text in self._notes]
-        new = [text for text in dict.fromkeys(texts) if text not in known_texts]
-        if new := new[: MOST_NOTES - len(known_texts)]:
-            at, step = self.runtime.now().isoformat(), self.log_step.identifier
-            added = [{"at": at, "step": step, "text": text} for text in new]
-            self.reconcile_context.change(execution, notes=[*execution.notes, *added])
-        self._notes = []
 
     def abandon(self) -> None:
         """Discard the results of an interrupted check, which is repeated."""
         if self.is_replayed:
             return
-        self._lines, self._notes, self._counts, self._consumed = [], [], None, []
+        self._counts, self._consumed = None, []
+        self._phase_log.discard()
         self._outputs.discard()
-        self._cursors = deepcopy(self.row.log_cursors)
         self.progress = deepcopy(self.row.progress)
         self.reconcile_context.discard_events()
 

@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from aws.apis.ecs_types import EcsService
 from connectors.models import Connector, EventQueue
 from delegates.event_queues.coverage import CoveredReads, QueueCoverage, record_silence
 from delegates.event_queues.events import AlarmEvent, ServiceEvent
 from deployments.engine import event_wakes
 from deployments.engine.alarm_wakes import record_alarms
-from deployments.engine.dispatch import WaitingExecution, claim_due_batches
+from deployments.engine.dispatch import claim_due_batches
 from deployments.engine.event_wakes import build_covered_reads
 from deployments.engine.lease import wake_for_answer
+from deployments.engine.service_waits import NO_EVENTS, EventTimes
 from deployments.journal.runtime import LIVE_RUNTIME
 from deployments.models import ActionRun, Execution, StageExecution, StepExecution
 from rbac.models import Scope, User
@@ -45,9 +49,9 @@ def execution(world: World, now: datetime) -> Execution:
         region=REGION,
         queue_url=f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/events",
         account=ACCOUNT,
-        # Read until the end of this test.
+        # Until the end of this test, it is read and receives events about other services.
         read_at=now + 10 * MINUTE,
-        last_event_at=now,
+        last_event_at=now + 10 * MINUTE,
     )
     Execution.objects.update(due_at=None, status="SUCCESS")
     Execution.objects.filter(pk=world.execution.pk).update(
@@ -115,7 +119,7 @@ def list_check_times(execution: Execution, now: datetime, end: datetime) -> list
         execution.refresh_from_db()
         assert execution.dispatch_backoff_until is not None
         # Each look finds out whether the queue still counts.
-        assert execution.dispatch_backoff_until - now <= timedelta(seconds=33)
+        assert execution.dispatch_backoff_until - now <= timedelta(seconds=13)
         now = execution.dispatch_backoff_until
     return checks
 
@@ -125,7 +129,7 @@ def test_checks_are_rare_while_events_arrive(
     execution: Execution, now: datetime, minutes: int, seconds: int
 ) -> None:
     now += minutes * MINUTE
-    EventQueue.objects.update(read_at=now + 60 * MINUTE)
+    EventQueue.objects.update(read_at=now + 60 * MINUTE, last_event_at=now + 60 * MINUTE)
     since = now - minutes * MINUTE
     Execution.objects.update(
         waiting_since=since, recheck_at=now + 60 * MINUTE, dispatch_backoff_until=now + timedelta(seconds=4)
@@ -138,12 +142,38 @@ def test_checks_are_rare_while_events_arrive(
     assert checks[1] - checks[0] == checks[2] - checks[1] == timedelta(seconds=seconds)
 
 
+def test_a_queue_without_any_event_has_young_waits_checked_soon(execution: Execution, now: datetime) -> None:
+    """Its rule may be gone, and the rollout over."""
+    EventQueue.objects.update(last_event_at=now)
+    Execution.objects.update(waiting_since=now, recheck_at=now + 10 * MINUTE, dispatch_backoff_until=now)
+    record_events([build_event(now)], now)
+    checks = list_check_times(execution, now, now + 2 * MINUTE)
+    assert timedelta(seconds=24) <= checks[0] - now <= timedelta(seconds=29)
+    assert max(after - before for before, after in pairwise(checks)) <= timedelta(seconds=29)
+    # One each 24 seconds, and the one of each 90.
+    assert 4 <= len(checks) <= 6
+    # A wait of hours would make calls for nothing.
+    Execution.objects.update(waiting_since=now - 11 * MINUTE)
+    look = execution.dispatch_backoff_until
+    assert look is not None
+    assert list_check_times(execution, look, look + MINUTE) == []
+
+
+def test_a_check_after_a_late_look_is_not_skipped(execution: Execution, now: datetime) -> None:
+    Execution.objects.update(
+        waiting_since=now, recheck_at=now + 10 * MINUTE, dispatch_backoff_until=now + timedelta(seconds=80)
+    )
+    record_events([build_event(now)], now)
+    late = now + timedelta(seconds=105)
+    assert claim_due_batches(replace(LIVE_RUNTIME, now=lambda: late))
+
+
 def test_a_check_that_waits_for_more_than_a_change_is_not_skipped(
     execution: Execution, now: datetime
 ) -> None:
     Execution.objects.update(observed_state="", waiting_since=now, dispatch_backoff_until=now)
     record_events([build_event(now)], now)
-    assert list_check_times(execution, now, now + MINUTE / 6)[0] == now
+    assert claim_due_batches(replace(LIVE_RUNTIME, now=lambda: now))
 
 
 def test_a_queue_that_is_no_longer_read_returns_the_wait_to_polling(
@@ -194,12 +224,31 @@ def test_a_pass_that_may_have_read_before_the_event_is_repeated(execution: Execu
 
 
 def test_a_change_that_no_event_announced_returns_to_polling(execution: Execution, now: datetime) -> None:
-    waiting = WaitingExecution(execution.pk, SERVICE, "before", None, "", now - MINUTE, now - MINUTE / 4)
-    assert not waiting.is_change_unannounced("before", now + MINUTE)
-    assert not waiting.is_change_unannounced("after", now)
-    assert waiting.is_change_unannounced("after", now + MINUTE)
-    record_silence(get_reads(execution), now)
+    events, since = EventTimes(event_at=now - MINUTE), now - 2 * MINUTE
+
+    def find(changed_at: datetime, **changes: Any) -> datetime | None:
+        return events.find_unannounced_change(build_service(changed_at), now, **{"since": since} | changes)
+
+    changed_at = now - MINUTE / 2
+    assert find(changed_at) == changed_at
+    # Its event is that one, or may still come.
+    assert find(now - MINUTE) is find(now - MINUTE / 10) is None
+    # Nobody relied on events.
+    assert find(changed_at, since=changed_at) is None
+    assert NO_EVENTS.find_unannounced_change(build_service(changed_at), now, since=since) is None
+    # Events about others came since, or the queue was not read.
+    for columns in ({"last_event_at": now}, {"last_event_at": now - MINUTE, "read_at": changed_at}):
+        EventQueue.objects.update(**columns)
+        record_silence(get_reads(execution), now, changed_at=changed_at)
+        assert EventQueue.objects.get().silent_since is None
+    EventQueue.objects.update(read_at=now)
+    record_silence(get_reads(execution), now, changed_at=changed_at)
     assert EventQueue.objects.get().get_state(now) == EventQueue.State.SILENT
+
+
+def build_service(changed_at: datetime) -> EcsService:
+    """Return a service whose deployment was changed by AWS at a time."""
+    return EcsService.from_aws({"serviceName": SERVICE, "deployments": [{"updatedAt": changed_at}]})
 
 
 def get_reads(execution: Execution) -> CoveredReads:
@@ -223,7 +272,7 @@ def test_a_queue_counts_for_other_connectors_of_its_account_in_its_scope(
         assert record_events([build_event(now, is_decisive=True)], now), scope
         Execution.objects.update(woken_at=None)
         # By polling, five.
-        assert len(list_check_times(execution, now, now + timedelta(seconds=25))) == 1, scope
+        assert len(list_check_times(execution, now, now + timedelta(seconds=25))) <= 1, scope
         queue.connector.delete()
         EventQueue.objects.create(
             connector=world.connector,
@@ -231,7 +280,7 @@ def test_a_queue_counts_for_other_connectors_of_its_account_in_its_scope(
             queue_url="https://example",
             account=ACCOUNT,
             read_at=now + 10 * MINUTE,
-            last_event_at=now,
+            last_event_at=now + 10 * MINUTE,
         )
 
 
