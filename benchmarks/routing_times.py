@@ -37,7 +37,7 @@ from delegates.models import (
 from delegates.models.tags import build_tags
 from delegates.queries.routing_candidates import build_routing_request, read_candidate_pool
 from delegates.routing.decisions import decide_route
-from delegates.task_queue import route_next_tasks, route_waiting_tasks
+from delegates.task_queue import route_new_task, route_waiting_tasks
 from rbac.models import Scope
 from tests.fixtures.delegates import make_task
 from web.http.gc_tuning import collect_garbage, configure_garbage_collection
@@ -144,13 +144,13 @@ def _measure(scope: Scope, work: Work) -> DecisionCosts:
         (task,) = _create_tasks(scope, work)
         collect_garbage()
         began, used = time.perf_counter(), time.thread_time()
-        route_next_tasks(NOW, task.pk)
+        route_new_task(task.pk, NOW)
         times.append((time.perf_counter() - began) * 1000)
         cpu.append((time.thread_time() - used) * 1000)
         _finish_tasks(NOW)
     (task,) = _create_tasks(scope, work)
     with CaptureQueriesContext(connection) as context:
-        route_next_tasks(NOW, task.pk)
+        route_new_task(task.pk, NOW)
     rows = RoutingDecision.objects.filter(task=task).values_list("rows", flat=True)
     size = sum(len(json.dumps(row)) for row in rows)
     _finish_tasks(NOW)

@@ -21,6 +21,7 @@ from delegates.models import (
     RoutingDecision,
 )
 from delegates.protocol.notices import notify_task
+from delegates.queries.routing_candidates import count_free_places
 from delegates.queries.shortlists import Need, RoutingField, get_need
 from delegates.routing.decisions import RoutingResult
 from delegates.routing.rules import RuleVerdict
@@ -36,8 +37,8 @@ ROUTING_BATCH_SIZE = 2000
 BATCH_SIZE = 100
 # Delegates in a stored decision.
 MAX_STORED = 20
-# Number of tasks routed after a change, between two scans.
-FIRST_BATCH_SIZE = 50
+# Number of waiting tasks that are routed with a new one, or when a full delegate has a free place.
+FIRST_BATCH_SIZE = 10
 
 
 @dataclass(frozen=True)
@@ -65,20 +66,35 @@ def route_waiting_tasks(now: datetime) -> RoutingRound:
     return _route(list(list_waiting_tasks(now).select_related("scope")[:ROUTING_BATCH_SIZE]), now)
 
 
-def route_next_tasks(now: datetime, task_id: UUID | None = None) -> RoutingRound:
-    """Route the first waiting tasks and a new one; the scan of each second routes the others."""
-    first = list(list_waiting_tasks(now).select_related("scope")[:FIRST_BATCH_SIZE])
-    if task_id and task_id not in {task.pk for task in first}:
-        first += list_waiting_tasks(now).filter(pk=task_id).select_related("scope")
-    return _route(first, now) if first else RoutingRound()
+def route_new_task(task_id: UUID, now: datetime) -> RoutingRound:
+    """Route a task after those that wait; it is routed alone while many wait, whom the scan routes.
 
-
-def route_after_commit(task_id: UUID | None = None) -> None:
-    """Route tasks after the current transaction commits.
-
-    If that fails, the routing of each second finds the waiting tasks.
+    Each new task would route the same others again, and cost as much as all of them.
     """
-    transaction.on_commit(lambda: route_next_tasks(get_database_time(), task_id), robust=True)
+    waiting = list_waiting_tasks(now).select_related("scope")
+    first = list(waiting[: FIRST_BATCH_SIZE + 1])
+    if len(first) > FIRST_BATCH_SIZE:
+        first = list(waiting.filter(pk=task_id))
+    return _route(first, now)
+
+
+def fill_free_place(delegate_id: int, now: datetime) -> RoutingRound:
+    """Route the first waiting tasks after a task of a delegate ended, if that was full before."""
+    first = list(list_waiting_tasks(now).select_related("scope")[:FIRST_BATCH_SIZE])
+    return _route(first, now) if first and count_free_places(delegate_id, now) <= 1 else RoutingRound()
+
+
+def route_after_commit(task_id: UUID) -> None:
+    """Route a task after the current transaction commits.
+
+    If that fails, the routing of each second finds it.
+    """
+    transaction.on_commit(lambda: route_new_task(task_id, get_database_time()), robust=True)
+
+
+def fill_after_commit(delegate_id: int) -> None:
+    """Fill a place that becomes free at a delegate after the current transaction commits."""
+    transaction.on_commit(lambda: fill_free_place(delegate_id, get_database_time()), robust=True)
 
 
 def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
@@ -174,11 +190,9 @@ def _is_new_decision(task: DelegateTask, decision: RoutingResult) -> bool:
 
 
 def _store_decisions(decided: Sequence[tuple[DelegateTask, RoutingResult]], now: datetime) -> None:
-    numbers = dict(
-        RoutingDecision.objects.filter(task__in=[task.pk for task, _ in decided])
-        .values_list("task_id")
-        .annotate(Max("number"))
-    )
+    again = [task.pk for task, _ in decided if task.reason or task.offered_to_id or task.attempts]
+    earlier = RoutingDecision.objects.filter(task__in=again).values_list("task_id").annotate(Max("number"))
+    numbers = dict(earlier) if again else {}
     RoutingDecision.objects.bulk_create(
         RoutingDecision(
             task=task,

@@ -23,7 +23,7 @@ from delegates.protocol.sessions import get_session_instance
 from delegates.queries.shortlists import has_other_delegate
 from delegates.state_log import log_task_status
 from delegates.task_owners import TaskAnswer, get_task_owner, has_secret_result
-from delegates.task_queue import allow_delegate, block_delegate, route_after_commit
+from delegates.task_queue import allow_delegate, block_delegate, fill_after_commit, route_after_commit
 from guards.masks import HidingMask
 from web.clock import get_database_time
 
@@ -83,7 +83,7 @@ def complete_task(
             append_missing_lines_note(task, next_sequence, now)
             TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now)
             _notify_owner(task, instance, answer)
-            route_after_commit()
+            fill_after_commit(instance.delegate_id)
             return True
         # Checked again, because an answer may have been stored since the attempt was read.
         attempt.refresh_from_db(fields=["answered_at"])

@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from delegates.connectivity import LATE_AFTER
 from delegates.live import publish_delegates_changed
 from delegates.models import DelegateEvent, DelegateInstance
 from delegates.protocol import leases
@@ -143,7 +144,10 @@ def record_connect(bearer: str) -> tuple[int, int]:
     DelegateInstance.objects.filter(pk=instance.pk).update(
         connection=DelegateInstance.Connection.WEBSOCKET, suspect_since=None, last_heartbeat_at=now
     )
-    notify_back([instance.delegate_id])
+    seen_at = instance.last_heartbeat_at
+    # One that was heard of lately is not away, and does not become so at this moment.
+    if instance.delegate.away_since is not None or seen_at is None or now - seen_at > LATE_AFTER:
+        notify_back([instance.delegate_id])
     if was != (DelegateInstance.Connection.WEBSOCKET, None):
         text = f"{get_instance_label(instance)} is connected by WebSocket."
         record_event(instance, DelegateEvent.Kind.CONNECTED, text, at=now)

@@ -227,13 +227,15 @@ def acquire_tasks(instance: DelegateInstance, *, free: int) -> list[AcquiredTask
     """Assign to an instance up to `free` of the tasks offered to its delegate."""
     if not _can_acquire(instance):
         return []
-    running_count = DelegateTask.objects.filter(instance=instance, status=DelegateTask.Status.STARTED).count()
-    most = min(free, instance.capacity - running_count, MAX_TASKS_PER_ACQUIRE)
-    if most <= 0:
-        return []
+    most = min(free, instance.capacity, MAX_TASKS_PER_ACQUIRE)
     queued = DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_to=instance.delegate_id)
     offered = filter_by_bound_project(instance, queued)
-    ids = list(offered.order_by("queued_at", "pk").values_list("pk", flat=True)[:most])
+    ids = list(offered.order_by("queued_at", "pk").values_list("pk", flat=True)[:most]) if most > 0 else []
+    # Most polls end without a task.
+    if not ids:
+        return []
+    running_count = DelegateTask.objects.filter(instance=instance, status=DelegateTask.Status.STARTED).count()
+    ids = ids[: max(instance.capacity - running_count, 0)]
     if ids:
         # In a restored database they may have run already.
         require_current_database()

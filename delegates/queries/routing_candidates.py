@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, Sum
 
 from delegates.connectivity import Connectivity, build_live_filter, compute_delegate_status, is_connected
 from delegates.models import (
@@ -25,6 +25,8 @@ from delegates.routing.rules import RoutingCandidate, RoutingRequest
 
 # How long an offer that a delegate let pass speaks against it.
 MISSED_OFFER_WINDOW = timedelta(seconds=60)
+# When the allowlist entry of a delegate for a criterion expires.
+AllowedUntil = dict[tuple[int, str], datetime]
 
 
 def build_routing_request(task: DelegateTask) -> RoutingRequest:
@@ -92,16 +94,35 @@ class Assignments:
 
 def read_assignments(tasks: Sequence[DelegateTask], now: datetime) -> Assignments:
     """Return the current assignments of all delegates; offers of these tasks do not count."""
-    started = DelegateTask.objects.filter(status=DelegateTask.Status.STARTED, instance__isnull=False)
-    rows = list(started.values_list("instance_id", "instance__delegate_id").annotate(Count("pk")))
-    offers = _filter_offered(now).exclude(pk__in=[task.pk for task in tasks if _is_offered(task, now)])
+    status = DelegateTask.Status
+    is_running = Q(status=status.STARTED, instance__isnull=False)
+    is_offered = Q(status=status.QUEUED, offered_until__gt=now, offered_to__isnull=False)
+    own = [task.pk for task in tasks if task.offered_until is not None and task.offered_until > now]
+    assigned = DelegateTask.objects.filter(is_running | is_offered).exclude(pk__in=own)
+    started, offered, holders = Counter[int](), Counter[int](), set[int]()
+    columns = ("status", "instance_id", "instance__delegate_id", "offered_to_id")
+    for state, instance, holder, delegate, count in assigned.values_list(*columns).annotate(Count("pk")):
+        if state == status.STARTED:
+            started[instance] += count
+            holders.add(holder)
+        else:
+            offered[delegate] += count
     return Assignments(
-        started=Counter({instance: count for instance, _, count in rows}),
-        holders=frozenset(delegate for _, delegate, _ in rows),
-        offered=Counter(dict(offers.values_list("offered_to_id").annotate(Count("pk")))),
+        started=started,
+        holders=frozenset(holders),
+        offered=offered,
         refusals=read_refusals(tasks),
         missed=_count_missed_offers([task.pk for task in tasks if task.offered_to_id], now),
     )
+
+
+def count_free_places(delegate: int, now: datetime) -> int:
+    """Return how many more tasks a delegate may be given."""
+    live = DelegateInstance.objects.filter(build_live_filter(now), delegate=delegate)
+    running = Q(status=DelegateTask.Status.STARTED, instance__delegate=delegate)
+    offered = Q(status=DelegateTask.Status.QUEUED, offered_to=delegate, offered_until__gt=now)
+    capacity = live.aggregate(total=Sum("capacity"))["total"] or 0
+    return int(capacity) - DelegateTask.objects.filter(running | offered).count()
 
 
 def read_loads(assignments: Assignments, now: datetime) -> dict[int, float]:
@@ -169,8 +190,12 @@ def read_candidate_pool(
     *,
     among: Collection[int] | None = None,
     assignments: Assignments | None = None,
+    allowed: AllowedUntil | None = None,
 ) -> CandidatePool:
-    """Return all facts of delegates for routing `tasks`, of all delegates or `among` some."""
+    """Return all facts of delegates for routing `tasks`, of all delegates or `among` some.
+
+    `allowed` is the whole allowlist of the tasks' criteria, if it was read already.
+    """
     assignments = assignments or read_assignments(tasks, now)
     delegates = _read_candidates(assignments, now, among)
     criteria = {task.criterion for task in tasks if task.criterion}
@@ -187,14 +212,22 @@ def read_candidate_pool(
             for entry in BlocklistEntry.objects.filter(**entries)
         },
         allowed={
-            (entry.delegate_id, entry.criterion): (entry.expires_at - now).total_seconds()
-            for entry in AllowlistEntry.objects.filter(**entries)
+            key: (expires_at - now).total_seconds()
+            for key, expires_at in (read_allowed(**entries) if allowed is None else allowed).items()
         },
         served=dict(
             LastServed.objects.filter(connector__in=connectors).values_list("connector_id", "delegate_id")
         ),
         last_assigned_at=max((delegate.last_assigned_at for delegate in delegates.values()), default=0),
     )
+
+
+def read_allowed(*, most: int | None = None, **conditions: Any) -> AllowedUntil:
+    """Return the allowlist entries with these values of columns, at most some of them."""
+    entries = AllowlistEntry.objects.filter(**conditions).values_list(
+        "delegate_id", "criterion", "expires_at"
+    )
+    return {(delegate, criterion): expires_at for delegate, criterion, expires_at in entries[:most]}
 
 
 def read_refusals(tasks: Iterable[DelegateTask]) -> dict[tuple[Any, int], str]:
@@ -232,16 +265,6 @@ def _read_candidates(
         delegate.pk: _build_candidate(delegate, assignments, now)
         for delegate in delegates.defer("spec", "configuration__script").prefetch_related("instances")
     }
-
-
-def _is_offered(task: DelegateTask, now: datetime) -> bool:
-    return task.offered_until is not None and task.offered_until > now
-
-
-def _filter_offered(now: datetime) -> QuerySet[DelegateTask]:
-    return DelegateTask.objects.filter(status=DelegateTask.Status.QUEUED, offered_until__gt=now).exclude(
-        offered_to=None
-    )
 
 
 def _build_candidate(delegate: Delegate, assignments: Assignments, now: datetime) -> RoutingCandidate:

@@ -1,6 +1,6 @@
 """Routing among many delegates: the database narrows and ranks them, the rules judge the first ones."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -10,7 +10,10 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from delegates.models import AllowlistEntry, Delegate, DelegateTask, LastServed
 from delegates.queries.routing_candidates import (
+    AllowedUntil,
+    CandidatePool,
     build_routing_request,
+    read_allowed,
     read_assignments,
     read_candidate_pool,
     read_loads,
@@ -67,11 +70,11 @@ class RoutingField:
         self._sparse = sparse
         self._assignments = read_assignments(tasks, now)
         self._scopes = read_scopes(tasks)
+        # By criterion; None for more than `sparse` entries.
+        self._allowed: dict[str, AllowedUntil | None] = {}
         self._tags = TagFilter(list(self._scopes.values()), now, common=sparse)
         self._shortlists = self._read_shortlists(tasks)
-        self._pool = read_candidate_pool(
-            tasks, now, among=self._list_keys(tasks), assignments=self._assignments
-        )
+        self._pool = self._read_pool(self._list_keys(tasks))
 
     def decide(self, task: DelegateTask) -> RoutingResult:
         """Return the decision on one of the tasks, the same as if the rules had judged all delegates."""
@@ -110,15 +113,29 @@ class RoutingField:
             able.append(_find_admissible(filter_script_runners(registered)))
         keys = {*first, *chain(*able), *(candidate.key for candidate in refused)}
         if missing := keys - self._pool.delegates.keys():
-            self._pool.include(
-                read_candidate_pool(self._tasks, self.now, among=missing, assignments=self._assignments)
-            )
+            self._pool.include(self._read_pool(missing))
         candidates = self._pool.for_task(task, keys & self._pool.delegates.keys())
         judged = sum(
             is_in_reach(request, candidate) and has_selectors(request, candidate) for candidate in candidates
         )
         counted = selected[: judged + MAX_COUNTED].count()
         return decide_route(request, candidates, Omission(selected=counted - judged))
+
+    def _read_pool(self, among: Collection[int] | None) -> CandidatePool:
+        known = [self._allowed.get(criterion) for criterion in {task.criterion for task in self._tasks}]
+        allowed = None if None in known else {key: at for part in known if part for key, at in part.items()}
+        return read_candidate_pool(
+            self._tasks, self.now, among=among, assignments=self._assignments, allowed=allowed
+        )
+
+    def _list_allowed(self, criterion: str) -> set[int] | None:
+        """Return the delegates that reached an address recently, or None for too many."""
+        if criterion not in self._allowed:
+            most, conditions = self._sparse, {"criterion": criterion, "expires_at__gt": self.now}
+            entries = read_allowed(**conditions, most=most + 1) if criterion else {}
+            self._allowed[criterion] = entries if len(entries) <= most else None
+        known = self._allowed[criterion]
+        return None if known is None else {delegate for delegate, _ in known}
 
     def _list_keys(self, tasks: Sequence[DelegateTask]) -> set[int] | None:
         if self._shortlists is None:
@@ -142,7 +159,7 @@ class RoutingField:
     def _read_shortlist(self, need: Need, most: int) -> Shortlist:
         request, connector = need
         busy = self._assignments.busy
-        allowed = _list_allowed(request.criterion, self.now, self._sparse)
+        allowed = self._list_allowed(request.criterion)
         idle = self._list_idle(request, most)
         if allowed is None:
             preferred = self._list_idle(request, most, is_allowed=True)
@@ -210,15 +227,6 @@ def _find_admissible(delegates: QuerySet[Delegate]) -> QuerySet[Delegate, int]:
 
 def _is_small_fleet() -> bool:
     return len(Delegate.objects.filter(archived_at=None).values_list("pk")[: SMALL_FLEET + 1]) <= SMALL_FLEET
-
-
-def _list_allowed(criterion: str, now: datetime, most: int) -> set[int] | None:
-    """Return the delegates that reached an address recently, or None for too many."""
-    if not criterion:
-        return set()
-    entries = AllowlistEntry.objects.filter(criterion=criterion, expires_at__gt=now)
-    keys = set(entries.values_list("delegate_id", flat=True)[: most + 1])
-    return keys if len(keys) <= most else None
 
 
 def _list_allowed_among(keys: Iterable[int], criterion: str, now: datetime) -> set[int]:

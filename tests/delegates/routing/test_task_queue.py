@@ -26,7 +26,8 @@ from delegates.task_queue import (
     OFFER_DURATION,
     allow_delegate,
     block_delegate,
-    route_next_tasks,
+    fill_free_place,
+    route_new_task,
     route_waiting_tasks,
 )
 from guards.masks import EMPTY_MASK, SecretMask
@@ -235,7 +236,7 @@ def test_many_tasks_are_routed_in_as_many_reads_as_few(
         for _ in range(count):
             make_task(project)
         route_waiting_tasks(now)
-        with django_assert_num_queries(11):
+        with django_assert_num_queries(10):
             route_waiting_tasks(now)
 
 
@@ -386,13 +387,36 @@ def test_the_delegate_that_served_the_connector_last_comes_first(project: Scope)
 
 
 def test_a_free_place_is_filled_at_once_from_the_front_of_the_queue(project: Scope) -> None:
-    create_delegates(project, 1)
+    (delegate,) = create_delegates(project, 1)
     now = timezone.now()
     tasks = [
         make_task(project, queued_at=now + timedelta(milliseconds=n)) for n in range(FIRST_BATCH_SIZE + 2)
     ]
-    assert route_next_tasks(now + timedelta(seconds=1), tasks[-1].pk).offered == 1
+    assert fill_free_place(delegate.pk, now + timedelta(seconds=1)).offered == 1
     tasks[0].refresh_from_db()
     assert tasks[0].offered_to is not None
     reasons = DelegateTask.objects.exclude(reason="").values_list("pk", flat=True)
-    assert set(reasons) == {task.pk for task in [*tasks[:FIRST_BATCH_SIZE], tasks[-1]]}
+    assert set(reasons) == {task.pk for task in tasks[:FIRST_BATCH_SIZE]}
+
+
+def test_the_end_of_a_task_routes_nothing_where_its_delegate_had_room_before(project: Scope) -> None:
+    """Whatever waits does not wait for it, and would be routed in vain after each end."""
+    (delegate,) = create_delegates(project, 3)
+    task = make_task(project)
+    for started, is_routed in ((0, False), (1, False), (2, True)):
+        if started:
+            make_task(project, status="STARTED", instance=delegate.instances.get(), started_at=timezone.now())
+        offered = fill_free_place(delegate.pk, timezone.now()).offered
+        assert (offered == 1) is is_routed, started
+    task.refresh_from_db()
+    assert task.offered_to == delegate
+
+
+def test_a_new_task_is_routed_alone_while_many_wait(project: Scope) -> None:
+    create_delegates(project, 3)
+    now = timezone.now()
+    tasks = [
+        make_task(project, queued_at=now + timedelta(milliseconds=n)) for n in range(FIRST_BATCH_SIZE + 1)
+    ]
+    assert route_new_task(tasks[-1].pk, now + timedelta(seconds=1)).offered == 1
+    assert list(DelegateTask.objects.exclude(reason="")) == [tasks[-1]]
