@@ -54,7 +54,7 @@ def start_crew() -> Iterator[Crew]:
     with tempfile.TemporaryDirectory(prefix="slipway-bench-") as name:
         folder = Path(name)
         socket = folder / "v.sock"
-        server = [str(find_server()), "--save", "", "--dir", name, "--loglevel", "warning"]
+        server = [str(find_server()), "--save", "", "--dir", name, "--loglevel", "nothing"]
         with running([*server, "--port", "0", "--unixsocket", str(socket)], os.environ):
             with redis.Redis(unix_socket_path=str(socket)) as client:
                 wait_until(lambda: _is_reachable(client), "Valkey's answer")

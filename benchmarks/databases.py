@@ -12,6 +12,10 @@ from benchmarks.goals import Figure, parse_lines
 from tests.postgres import postgres
 
 
+class MeasurementFailed(RuntimeError):
+    """A process that measures ended with an error."""
+
+
 def measure_databases(module: str, databases: str = "") -> Iterator[str | Figure]:
     """Run a module for each database, by default those of BENCH_DATABASE, and yield its output by line."""
     databases = databases or os.environ.get("BENCH_DATABASE", "sqlite postgres")
@@ -32,4 +36,4 @@ def _measure_database(module: str, database_url: str) -> Iterator[str | Figure]:
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
             yield from parse_lines(child.stdout or ())
         if child.returncode:
-            sys.exit(f"{' '.join(command)} ended with {child.returncode}.")
+            raise MeasurementFailed(f"{' '.join(command)} ended with {child.returncode}.")

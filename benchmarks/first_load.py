@@ -58,7 +58,7 @@ def start_site() -> Iterator[str]:
     options = ["--ws", "websockets-sansio", "--lifespan", "off", "--log-level", "error"]
     broker = [str(find_server()), "--save", "", "--dir", str(settings.HOME), "--bind", "127.0.0.1"]
     with (
-        running([*broker, "--port", str(valkey), "--loglevel", "warning"], environment),
+        running([*broker, "--port", str(valkey), "--loglevel", "nothing"], environment),
         running([*server, *options], environment),
     ):
         url = f"http://127.0.0.1:{port}"

@@ -61,7 +61,7 @@ def start_broker() -> Iterator[tuple[str, int]]:
     """Run a Valkey on a Unix socket until the block ends; its address and process id."""
     with tempfile.TemporaryDirectory(prefix="slipway-bench-") as folder:
         path = f"{folder}/v.sock"
-        server = [str(find_server()), "--save", "", "--dir", folder, "--loglevel", "warning", "--port", "0"]
+        server = [str(find_server()), "--save", "", "--dir", folder, "--loglevel", "nothing", "--port", "0"]
         with running([*server, "--unixsocket", path], os.environ) as process:
             wait_until(lambda: _is_reachable(path), "Valkey's answer")
             yield f"unix://{path}", process.pid
