@@ -33,6 +33,7 @@ def build_document(fact: NotificationEvent, key: UUID, at: datetime) -> dict[str
         "project": fact.scope.project or None,
         "status": fact.status or None,
         "cause": truncate_line(fact.cause, NOTIFICATION_CAUSE_CHARACTERS) or None,
+        "advice": truncate_line(fact.advice, NOTIFICATION_CAUSE_CHARACTERS) or None,
         "pipeline": fact.pipeline or None,
         "execution": fact.execution or None,
         "services": list(fact.services),

@@ -37,6 +37,11 @@ class ExecutionSubject:
         return f"{self.name} {phrase}{location}{f': {cause}' if cause else '.'}"
 
 
+def add_advice(text: str, advice: str) -> str:
+    """Return the sentence of a failure with what to do about it, where that is known."""
+    return f"{text.rstrip('.')}. What to do: {advice}" if advice else text
+
+
 def describe_end(status: str, *, was_rolled_back: bool) -> str:
     """Return the phrase for the end of an execution."""
     phrase = _END_PHRASES.get(status, "failed")

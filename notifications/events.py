@@ -62,10 +62,10 @@ class NotificationEvent:
     """Event for notification rules.
 
     `path` is the URL path of its page, `action_path` that of what the reader should do, if any. `text` is
-    one sentence; `last_output` are the last lines of a failed container, `variables` the values of the
-    pipeline's variables. `repository` and `commit` are those of the trigger that started the execution, and
-    `git_service` is the service that it named, such as github. No field may contain a secret: output of
-    programs is redacted before.
+    one sentence, with what to do about a failure, which is `advice` where it is known. `last_output` are the
+    last lines of a failed container, `variables` the values of the pipeline's variables. `repository` and
+    `commit` are those of the trigger that started the execution, and `git_service` is the service that it
+    named, such as github. No field may contain a secret: output of programs is redacted before.
     """
 
     event: EventType
@@ -74,6 +74,7 @@ class NotificationEvent:
     path: str
     status: str = ""
     cause: str = ""
+    advice: str = ""
     pipeline: str = ""
     execution: str = ""
     services: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from deployments.models import Approval, ApprovalDecision, Execution, StepExecut
 from guards.masks import SecretMask
 from notifications.event_texts import (
     ExecutionSubject,
+    add_advice,
     describe_approval,
     describe_end,
     describe_intervention,
@@ -121,15 +122,19 @@ def _build_fact(
     services, environments = _list_identifiers(deployed, "service"), _list_identifiers(deployed, "env")
     subject = ExecutionSubject(f"{execution.pipeline.name} #{execution.number}", services, environments)
     masked_cause = mask.mask_text(cause)
-    last_output = (failure or execution.failure or {}).get("last_output", ())
+    failure = failure or execution.failure or {}
+    # The cause of other events, such as an approval, is not this failure.
+    is_cause = cause != "" and cause == failure.get("message")
+    advice = mask.mask_text(str(failure.get("advice", ""))) if is_cause else ""
     origin = find_commit_origin(execution.pk) if execution.cause else CommitOrigin()
     return NotificationEvent(
         event=EventType.EXECUTION_FAILED,
         scope=execution.scope,
-        text=mask.mask_text(subject.describe(phrase, masked_cause)),
+        text=add_advice(mask.mask_text(subject.describe(phrase, masked_cause)), advice),
         path=get_page_path("execution", execution.pk),
         status=execution.status,
         cause=masked_cause,
+        advice=advice,
         pipeline=execution.pipeline.identifier,
         execution=str(execution.pk),
         services=services,
@@ -140,7 +145,7 @@ def _build_fact(
         git_service=origin.git_service,
         started_by=execution.started_by.get_username() if execution.started_by else "",
         approved_by=_list_approvers(execution),
-        last_output=tuple(mask.mask_text(line) for line in last_output),
+        last_output=tuple(mask.mask_text(line) for line in failure.get("last_output", ())),
     )
 
 

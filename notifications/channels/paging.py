@@ -135,6 +135,6 @@ def _build_details(document: Mapping[str, Any]) -> dict[str, str]:
     lists = {name: ", ".join(document[name]) for name in ("services", "environments")}
     texts = {
         name: document[name] or ""
-        for name in ("scope", "status", "pipeline", "execution", "delegate", "cause")
+        for name in ("scope", "status", "pipeline", "execution", "delegate", "cause", "advice")
     }
     return {name: value for name, value in (texts | lists).items() if value}

@@ -65,6 +65,8 @@ def test_a_rollback_is_told_as_it_starts_with_its_cause_then_the_failure_then_it
     assert failed["last_output"] == execution.failure["last_output"][-10:]
     assert started["cause"] == failed["cause"] == " ".join(execution.failure["message"].split())
     assert "failed and was rolled back" in failed["text"]
+    assert failed["advice"] == execution.failure["advice"]
+    assert failed["text"].endswith(f"What to do: {failed['advice']}")
 
 
 def test_a_rollback_that_somebody_asks_for_is_told_with_who_it_was(
