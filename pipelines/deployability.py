@@ -10,7 +10,7 @@ from catalog.manifests.kinds import SERVICE_DEFINITION
 from catalog.models import Service, ServiceOverride
 from catalog.overrides.effective_manifests import get_file_scope, merge_visible_manifests
 from catalog.overrides.override_sets import ManifestRow, build_manifest_row, load_override_set
-from pipelines.definition.parser import StageSpec, parse_pipeline
+from pipelines.definition.parser import InvalidPipelineError, StageSpec, parse_pipeline
 from pipelines.definition.stage_targets import ReferenceProblem, StageTarget, find_stage_targets
 from pipelines.models import Pipeline
 from pipelines.queries import list_pipelines_using
@@ -21,6 +21,7 @@ from web.http.problems import BadInput
 BLUE_GREEN_STEP = "EcsBlueGreenCreateService"
 # Steps that cannot follow a deployment whose traffic ECS shifts itself.
 CLASSIC_STEPS = frozenset({"EcsRollingDeploy", "EcsCanaryDeploy", BLUE_GREEN_STEP})
+DEPLOY_STEPS = CLASSIC_STEPS | {"EcsNativeDeploy"}
 # Steps that need a desired count, or traffic for a second version.
 REPLICA_STEPS = frozenset({"EcsCanaryDeploy", "EcsNativeDeploy", BLUE_GREEN_STEP})
 # Text of every pipeline with the blue/green step or strategy.
@@ -34,6 +35,18 @@ def list_undeployable_stages(targets: Sequence[StageTarget], reader: Principal) 
         for target in targets
         for fault in _list_target_faults(target, reader)
     ]
+
+
+def list_deploying_stages(text: str) -> list[StageSpec]:
+    """Return the stages of a pipeline that deploy their service; others only run tasks of it.
+
+    An invalid pipeline has none.
+    """
+    try:
+        stages = parse_pipeline(text).stages
+    except InvalidPipelineError:
+        return []
+    return [stage for stage in stages if any(step.type in DEPLOY_STEPS for step in stage.steps)]
 
 
 def require_deployable_service(service: Service, actor: User) -> None:

@@ -19,10 +19,12 @@ def render_pipeline_template(
     environment: str,
     infrastructure: str,
     title: str,
+    identifier: str = "",
     is_dynamic: bool = False,
 ) -> str:
     """Render a pipeline with one stage that deploys a service by a strategy, with its steps written out.
 
+    Without `identifier`, it is that of the service after "deploy_"; a number after that is in the name too.
     For a dynamic infrastructure it includes a provisioner: a script to adapt.
     """
     filling = get_strategies()[strategy]()
@@ -44,7 +46,10 @@ def render_pipeline_template(
             },
         },
     }
-    pipeline = {"identifier": f"deploy_{service}", "name": f"Deploy {title}", "stages": [{"stage": stage}]}
+    usual = f"deploy_{service}"
+    number = identifier.removeprefix(f"{usual}_") if identifier.startswith(f"{usual}_") else ""
+    name = f"Deploy {title} {number}".rstrip()
+    pipeline = {"identifier": identifier or usual, "name": name, "stages": [{"stage": stage}]}
     return yaml.dump(
         {"pipeline": pipeline},
         Dumper=_IndentedDumper,

@@ -37,7 +37,13 @@ from delegates.queries.history import (
 )
 from rbac.policy import Principal, can, can_anywhere, get_permissions, require
 from web.clock import get_database_time
-from web.forms.pages import PageRequest, get_list_topics, get_visible, require_sign_in
+from web.forms.pages import (
+    PageRequest,
+    get_list_topics,
+    get_permitted_ids,
+    get_visible,
+    require_sign_in,
+)
 from web.forms.resource_pages import ConfirmPage, DeletePage, EditPage, Notice, Obstacle, ResourcePage
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
@@ -77,6 +83,7 @@ def list_delegates(request: PageRequest) -> HttpResponse:
         "topics": get_list_topics(request, DELEGATE_LIST_TOPIC, is_shared=True),
         "late_after": int(LATE_AFTER.total_seconds()),
         "can_add": can_anywhere(request.user, EDIT_PERMISSION),
+        "editable": get_permitted_ids(request, EDIT_PERMISSION, Delegate, page.items),
     }
     return render(request, "delegates/delegates.html", content)
 

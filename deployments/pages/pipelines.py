@@ -17,6 +17,7 @@ from deployments.execution.policy_checks import PlannedChecks, check_planned_run
 from deployments.forms import RunForm
 from deployments.freezes import operations as freezes_operations
 from pipelines import queries as pipelines_queries
+from pipelines.deployability import list_deploying_stages
 from pipelines.inputs import input_sets
 from pipelines.models import Pipeline
 from pipelines.pages.pipelines import build_graph_of_text
@@ -76,6 +77,7 @@ def pipeline(request: PageRequest, pk: int) -> HttpResponse:
         "recent": recent,
         "may_run": EXECUTE in rights,
         "rights": rights,
+        "may_change_strategy": EDIT in rights and bool(list_deploying_stages(pipeline.yaml)),
         "graph": build_graph_of_text(pipeline.yaml),
     }
     return render(request, "pipelines/detail.html", context)

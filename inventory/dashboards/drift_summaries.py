@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from catalog.models import Environment, Service
-from inventory.dashboards.service_list import MAX_LISTED_ECS_SERVICES, is_outdated
 from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceRecord
-from inventory.queries.instances import DEFERRED_FIELDS
+from inventory.queries.freshness import is_outdated
+from inventory.queries.instances import DEFERRED_FIELDS, MAX_LISTED_ECS_SERVICES
 
 # Drift scans run every two minutes.
 COMPARISON_STALE_AFTER: Final = timedelta(minutes=10)

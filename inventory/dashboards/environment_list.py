@@ -15,11 +15,11 @@ from inventory.dashboards.service_list import (
     build_newest_deployment,
     build_unhealthy_filter,
     get_health,
-    is_outdated,
     list_visible_deployments,
 )
 from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceRecord
+from inventory.queries.freshness import is_outdated
 from rbac.policy import Principal
 
 ENVIRONMENT_FILTERS: Final[Mapping[str, str]] = {

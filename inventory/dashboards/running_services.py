@@ -184,6 +184,8 @@ LIST_COLUMNS = (
     "cluster__cluster",
     "cluster__synced_at",
     "comparison__state",
+    "comparison__reason",
+    "comparison__compared_at",
     "infrastructure__environment__name",
     "infrastructure__environment__identifier",
     "infrastructure__environment__kind",

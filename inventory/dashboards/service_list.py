@@ -9,6 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from catalog.models import Service
 from deployments.models import StageExecution
+from inventory.dashboards.drift_summaries import DriftSummary, summarize_drift
 from inventory.dashboards.running_services import (
     UNHEALTHY,
     VIEW_ENVIRONMENT,
@@ -17,12 +18,11 @@ from inventory.dashboards.running_services import (
 )
 from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
-from inventory.queries.freshness import STALE_AFTER
+from inventory.queries.freshness import is_outdated
+from inventory.queries.instances import MAX_LISTED_ECS_SERVICES
 from inventory.queries.service_deployments import VIEW_PIPELINE
 from rbac.policy import Principal, filter_visible
 
-# ECS services that one page of the list shows.
-MAX_LISTED_ECS_SERVICES: Final = 500
 SERVICE_FILTERS: Final[Mapping[str, str]] = {
     "": "All services",
     "unhealthy": "Unhealthy",
@@ -35,11 +35,6 @@ def build_unhealthy_filter() -> Q:
     """Return the condition that an ECS service lacks tasks or has unhealthy ones."""
     tasks = ServiceInstance.objects.filter(UNHEALTHY, ecs_service=OuterRef("pk"))
     return Q(running__lt=F("desired")) | Q(Exists(tasks))
-
-
-def is_outdated(synced_at: datetime | None, now: datetime) -> bool:
-    """Return whether a cluster was not synced lately, so that the health of its services is unknown."""
-    return synced_at is None or synced_at < now - STALE_AFTER
 
 
 def get_health(*, is_unhealthy: bool, is_outdated: bool, has_desired_tasks: bool) -> str:
@@ -61,6 +56,7 @@ class ServiceState:
 
     service: Service
     running_services: list[RunningService] = field(default_factory=list)
+    drifts: list[DriftSummary] = field(default_factory=list)
     outdated: set[int] = field(default_factory=set)
     last_deployment: StageExecution | None = None
     is_incomplete: bool = False
@@ -88,11 +84,6 @@ class ServiceState:
         if self.is_incomplete:
             return f"This page shows at most {MAX_LISTED_ECS_SERVICES} ECS services; narrow the list"
         return "The cluster was not synced for 6 minutes" if self.outdated else ""
-
-    @property
-    def drifted(self) -> list[DriftComparison]:
-        comparisons = [item.drift for item in self.running_services]
-        return [row for row in comparisons if row and row.state == DriftComparison.State.DRIFTED]
 
     def is_unhealthy(self, item: RunningService) -> bool:
         row = item.ecs_service
@@ -125,6 +116,7 @@ def list_service_states(
         row = item.ecs_service
         state = states[row.service_id or 0]
         state.running_services.append(item)
+        state.drifts.append(summarize_drift(row, now))
         if is_outdated(row.cluster.synced_at, now):
             state.outdated.add(row.pk)
     for deployment in _list_last_deployments(principal, services):

@@ -21,7 +21,7 @@ from inventory.pages.strategy_forms import StrategySettingsForm
 from inventory.strategy_changes.obstacles import list_service_obstacles
 from inventory.strategy_changes.proposals import list_stage_targets
 from inventory.strategy_changes.strategies import TITLES, describe_strategy_name
-from pipelines.definition.parser import parse_pipeline
+from pipelines.deployability import list_deploying_stages
 from pipelines.models import Pipeline
 from pipelines.queries import find_pipelines_using
 from rbac.policy import can, filter_visible, require
@@ -72,7 +72,7 @@ def choose_service_stage(request: PageRequest, pk: int) -> HttpResponse:
     stages = [
         (pipeline, stage)
         for pipeline in filter_visible(request.user, EDIT_PIPELINE, rows).order_by("name", "pk")
-        for stage in parse_pipeline(pipeline.yaml).stages
+        for stage in list_deploying_stages(pipeline.yaml)
         if stage.service == service.identifier
     ]
     back = reverse("service-dashboard", args=[service.pk])

@@ -21,6 +21,13 @@ VIEW_CONNECTOR: Final = "core_connector_view"
 MAX_CLUSTERS: Final = 20
 # Syncs run each minute, or each five where events announce changes, so a short delay is not worth a message.
 STALE_AFTER: Final = timedelta(minutes=6)
+
+
+def is_outdated(synced_at: datetime | None, now: datetime) -> bool:
+    """Return whether a cluster was not synced lately, so that the state of its services is unknown."""
+    return synced_at is None or synced_at < now - STALE_AFTER
+
+
 PHASE_LABELS: Final[Mapping[str, str]] = {
     "services": "reading services",
     "scaling": "reading scalable targets",

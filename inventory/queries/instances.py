@@ -14,6 +14,8 @@ from rbac.policy import Principal, filter_visible
 
 VIEW_SERVICE: Final = "core_service_view"
 VIEW_ENVIRONMENT: Final = "core_environment_view"
+# ECS services that one page lists.
+MAX_LISTED_ECS_SERVICES: Final = 500
 # Large columns that no list needs.
 DEFERRED_FIELDS: Final = ("description", "targets", "usage")
 

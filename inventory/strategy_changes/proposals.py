@@ -23,7 +23,7 @@ from inventory.strategy_changes.strategies import (
 )
 from pipelines.definition.parser import parse_pipeline
 from pipelines.definition.stage_targets import StageTarget, find_stage_targets
-from pipelines.deployability import BLUE_GREEN_STEP
+from pipelines.deployability import BLUE_GREEN_STEP, list_deploying_stages
 from pipelines.editor.tree_paths import TreePath, parse_path
 from pipelines.models import Pipeline
 from rbac.policy import Principal
@@ -76,8 +76,10 @@ class ChangeableStage:
 
 
 def list_stage_targets(pipeline: Pipeline) -> list[StageTarget]:
-    """Return the stages of a pipeline whose service and infrastructure exist."""
-    return find_stage_targets(parse_pipeline(pipeline.yaml), pipeline.scope)[0]
+    """Return the stages of a pipeline that deploy a service, if it and the infrastructure exist."""
+    deploying = {stage.identifier for stage in list_deploying_stages(pipeline.yaml)}
+    targets, _ = find_stage_targets(parse_pipeline(pipeline.yaml), pipeline.scope)
+    return [target for target in targets if target.spec.identifier in deploying]
 
 
 def find_changeable_stage(pipeline: Pipeline, identifier: str, reader: Principal) -> ChangeableStage:

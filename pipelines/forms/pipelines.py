@@ -10,8 +10,10 @@ from catalog.manifests.yaml_drafts import render_scalar
 from catalog.models import Infrastructure, Service
 from guards.limits import SPEC_BYTES
 from pipelines.editor.tree_paths import build_unique_identifier
+from pipelines.models import Pipeline
 from pipelines.pipeline_templates import render_pipeline_template
 from rbac.models import Scope
+from rbac.operations.identifiers import find_free_name
 from rbac.policy import Principal, filter_visible
 from steps.strategies.registry import list_strategy_titles
 from web.forms.drafts import NewResource
@@ -93,6 +95,7 @@ class PipelineTemplateForm(PageForm):
 
     def __init__(self, data: Any, *, person: Principal, scope: Scope | None) -> None:
         super().__init__(data, auto_id="template-%s")
+        self.scope = scope
         near = scope.ancestor_paths() if scope else []
         services = Service.objects.filter(scope__path__in=near).select_related("scope")
         places = Infrastructure.objects.filter(environment__scope__path__in=near)
@@ -119,9 +122,13 @@ class PipelineTemplateForm(PageForm):
         environment, infrastructure = (
             (place.environment.identifier, place.identifier) if place else EXAMPLE_INFRASTRUCTURE
         )
+        name = service.identifier if service else EXAMPLE_SERVICE
         return render_pipeline_template(
             chosen.get("strategy") or DEFAULT_STRATEGY,
-            service=service.identifier if service else EXAMPLE_SERVICE,
+            service=name,
+            identifier=find_free_name(
+                f"deploy_{name}", Pipeline.objects.filter(scope=self.scope), "identifier"
+            ),
             environment=environment,
             infrastructure=infrastructure,
             title=service.name if service else "my service",

@@ -14,6 +14,7 @@ from delegates.task_queue import route_waiting_tasks
 from rbac.models import AuditEntry, Scope, User
 from tests.delegates.protocol.fake_agents import register_agent
 from tests.fixtures.delegates import make_delegate, make_instance, make_task, make_token
+from tests.fixtures.people import make_person
 
 pytestmark = pytest.mark.django_db
 
@@ -101,3 +102,6 @@ def test_one_that_never_connected_leads_to_its_setup(project: Scope, admin: User
     for address in ("/delegates/", f"/delegates/{delegate.pk}/"):
         page = browse(admin).get(address).content.decode()
         assert f'href="/delegates/{delegate.pk}/install/">Finish setup</a>' in page
+        page = browse(make_person(f"viewer{len(address)}", "viewer", project)).get(address).content.decode()
+        assert "new" in page
+        assert "Finish setup" not in page

@@ -87,6 +87,24 @@ def test_filters_find_unhealthy_drifted_and_undeployed_services(
     assert list_names(reader, "?q=SPAR") == ["Spare"]
 
 
+def test_the_list_shows_drift_as_the_dashboard_does(
+    world: World, record: EcsServiceRecord, reader: Client
+) -> None:
+    now = timezone.now()
+    comparison, _ = DriftComparison.objects.update_or_create(
+        ecs_service=record, defaults={"state": DriftComparison.State.IN_STEP, "compared_at": now}
+    )
+    pages = (reverse("services"), reverse("service-dashboard", args=[world.service.pk]))
+    for page in pages:
+        assert "In sync" in reader.get(page).content.decode(), page
+    DriftComparison.objects.update(state=DriftComparison.State.DRIFTED)
+    for page in pages:
+        assert reverse("drift-of-service", args=[comparison.pk]) in reader.get(page).content.decode(), page
+    DriftComparison.objects.update(compared_at=now - timedelta(minutes=11))
+    for page in pages:
+        assert "Not compared for 10 minutes. Last known: drifted." in reader.get(page).content.decode(), page
+
+
 def test_health_of_an_unseen_environment_is_neither_shown_nor_filtered(
     world: World, record: EcsServiceRecord
 ) -> None:

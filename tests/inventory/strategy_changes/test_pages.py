@@ -77,3 +77,19 @@ def test_a_service_without_an_ecs_service_has_no_strategy_to_change(
     page = browser.get(f"/pipelines/{pipeline.pk}/strategy/").content.decode()
     assert "The service shop has no service definition" in page
     assert "Add a service definition to deploy one." in page
+
+
+def test_a_pipeline_that_deploys_no_service_has_no_strategy_to_change(
+    browser: Client, pipeline: Pipeline
+) -> None:
+    address = f"/pipelines/{pipeline.pk}/"
+    assert "Change strategy" in browser.get(address).content.decode()
+    lines = [
+        line for line in pipeline.yaml.splitlines() if "EcsRolling" not in line and "rollback" not in line
+    ]
+    Pipeline.objects.filter(pk=pipeline.pk).update(yaml="\n".join(lines))
+    assert "Change strategy" not in browser.get(address).content.decode()
+    assert "deploys no service" in browser.get(f"{address}strategy/").content.decode()
+    service = Service.objects.get(identifier="shop")
+    page = browser.get(f"/services/{service.pk}/strategy/").content.decode()
+    assert "No pipeline that you may edit deploys this service." in page

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from catalog.models import Service
 from deployments.models import Execution
 from pipelines.definition.parser import parse_pipeline
 from pipelines.editor.graph import build_graph
 from pipelines.editor.suggestions import build_full_schema
+from pipelines.forms.pipelines import PipelineTemplateForm
 from pipelines.models import Pipeline
 from pipelines.pipeline_templates import render_pipeline_template
 from rbac.models import Scope, User
@@ -43,6 +45,14 @@ def test_every_strategy_has_a_template_that_can_be_read(strategy: str):
     assert (pipeline.stages[0].service, pipeline.stages[0].infrastructure) == ("web", "eu")
     assert pipeline.stages[0].steps
     assert "&" not in text
+
+
+def test_a_second_pipeline_of_a_service_has_an_identifier_of_its_own(admin: User, project: Scope) -> None:
+    Service.objects.create(scope=project, identifier="web", name="Web")
+    form = PipelineTemplateForm(None, person=admin, scope=project)
+    assert "  identifier: deploy_web\n  name: Deploy Web\n" in form.text()
+    Pipeline.objects.create(scope=project, identifier="deploy_web", name="Deploy Web", yaml="pipeline: {}")
+    assert "  identifier: deploy_web_2\n  name: Deploy Web 2\n" in form.text()
 
 
 def test_the_graph_has_a_box_for_every_step_and_none_overlap():
