@@ -4,7 +4,7 @@ import pytest
 
 from connectors.event_queue_template import STACK_FILE
 from connectors.models import Connector, EventQueue
-from connectors.operations import create_event_queue, start_event_queue_setup
+from connectors.operations import create_event_queue
 from connectors.required_access import MissingAccess
 from delegates.event_queues import events
 from delegates.event_queues.records import list_free_queues
@@ -61,15 +61,6 @@ def test_delegates_or_workers_read_the_queue_as_the_connector_says(connector: Co
     connector.spec |= {"connect_through": "Delegate"}
     connector.save()
     assert (list_free_queues(now), list_free_queues(now, is_remote=True)) == ([], [queue.pk])
-
-
-@pytest.mark.django_db
-def test_the_stack_of_a_connector_through_delegates_is_not_created_by_slipway(
-    connector: Connector, admin: User
-) -> None:
-    connector.spec |= {"connect_through": "Delegate"}
-    with pytest.raises(BadInput, match="then add its queue"):
-        start_event_queue_setup(actor=admin, connector=connector)
 
 
 @pytest.mark.django_db
