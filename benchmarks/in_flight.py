@@ -61,7 +61,7 @@ def report() -> Iterator[str | Figure]:
 
 def _deploy_fleet(crew: Crew, count: int, name: str) -> Fleet:
     """Deploy services with a first version, then set the sandbox to the measured speed."""
-    fleet = make_fleet(count, name)
+    fleet = make_fleet(count, name, is_checked=True)
     crew.speed(QUICK)
     _wait_for_end(fleet.start(["first"] * count))
     # The syncs of the first versions are over before anything is counted.
