@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from catalog.manifests.stores import TASK_DEFINITION_ARN
 from catalog.models import Service
@@ -214,10 +214,13 @@ def find_deployment_of_revision(
     deployments: QuerySet[StageExecution], ecs_service: EcsServiceRecord
 ) -> StageExecution | None:
     """Return the newest deployment that used the running task definition; one query."""
+    # Of one stage after the other, the newest first: no index has the outputs of all steps.
     steps = StepExecution.objects.filter(
-        outputs__taskDefinitionArn=ecs_service.task_definition, status=Status.SUCCESS
+        stage=OuterRef("pk"),
+        outputs__taskDefinitionArn=ecs_service.task_definition,
+        status=Status.SUCCESS,
     )
-    rows = deployments.filter(infrastructure=ecs_service.infrastructure_id, steps__in=steps)
+    rows = deployments.filter(Exists(steps), infrastructure=ecs_service.infrastructure_id)
     return rows.order_by("-pk").first() if ecs_service.task_definition else None
 
 

@@ -174,18 +174,24 @@ def format_revision(task_definition: str) -> str:
     return task_definition.rsplit("/", 1)[-1]
 
 
-# What lists show of an ECS service.
+# What lists and their API show of an ECS service; another column would be a query for each row.
 LIST_COLUMNS = (
     "service",
     "name",
     "desired",
     "running",
+    "pending",
     "task_definition",
+    "scaling",
+    "seen_at",
+    "cluster__account",
+    "cluster__region",
     "cluster__cluster",
     "cluster__synced_at",
     "comparison__state",
     "comparison__reason",
     "comparison__compared_at",
+    "infrastructure__identifier",
     "infrastructure__environment__name",
     "infrastructure__environment__identifier",
     "infrastructure__environment__kind",

@@ -3,7 +3,9 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -104,3 +106,14 @@ def test_a_search_that_cannot_be_made_is_refused_and_kept(world: World, reader: 
 
 def test_a_percent_sign_is_looked_for_as_it_is(world: World, reader: Client) -> None:
     assert "No event matches" in read_events(reader, q="%", since="all")
+
+
+def test_the_api_makes_no_query_for_each_ecs_service(world: World, reader: Client) -> None:
+    counts = []
+    for name in ("second", "third"):
+        create_second_record(world, name, "registry.example.com/app:2.1")
+        with CaptureQueriesContext(connection) as queries:
+            (row,) = reader.get("/api/v1/running").json()["results"]
+        counts.append(len(queries))
+        assert name in [place["environment"] for place in row["places"]]
+    assert counts[0] == counts[1]
