@@ -31,7 +31,7 @@ def create_second_record(world: World, name: str, image: str) -> EcsServiceRecor
         region="us-east-1",
         cluster="demo",
     )
-    task = ServiceInstance.objects.get()
+    task = ServiceInstance.objects.earliest("pk")
     record = EcsServiceRecord.objects.get(pk=task.ecs_service_id)
     record.pk, record._state.adding, record.name, record.infrastructure = None, True, name, infrastructure
     record.save()
