@@ -28,6 +28,13 @@ def take(agent: Hand, operation: str) -> DelegateTask:
     return task
 
 
+def look_at_stack(worker: Worker, agent: Hand) -> None:
+    """Let an agent make the calls before the creation: whose account it is, and that it has no stack."""
+    for _ in PASS:
+        worker.advance(1)
+        assert agent.serve() == 1
+
+
 def test_a_click_ends_with_a_queue_that_a_delegate_reads(
     remote_connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess, client: Client
 ) -> None:
@@ -53,9 +60,7 @@ def test_a_lost_answer_of_the_creation_is_found_by_the_tag(
 ) -> None:
     agent, mark = hand("prod-eu", tags=(TAG,)), sandbox.last_number()
     setup = start_event_queue_setup(actor=admin, connector=remote_connector)
-    for _ in PASS:
-        worker.advance(1)
-        assert agent.serve() == 1
+    look_at_stack(worker, agent)
     worker.advance(1)
     task = take(agent, "CreateStack")
     assert (task.is_write, task.repeatable) == (True, False)
@@ -88,7 +93,7 @@ def test_one_delegate_makes_the_calls_of_a_pass(
 ) -> None:
     """The credentials of another one could be those of another account."""
     agents = [hand(name, tags=(TAG,), hostname=name) for name in ("first", "second")]
-    setup = start_event_queue_setup(actor=admin, connector=remote_connector)
+    start_event_queue_setup(actor=admin, connector=remote_connector)
     worker.advance(1)
     route_waiting_tasks(get_database_time())
     (task,) = DelegateTask.objects.filter(offered_to__isnull=False)
@@ -100,7 +105,6 @@ def test_one_delegate_makes_the_calls_of_a_pass(
         route_waiting_tasks(get_database_time())
         assert other.take() is None
         assert agent.serve() == 1
-    setup.refresh_from_db()
     assert agent.taken_operations == [*PASS, "CreateStack"]
 
 
@@ -109,9 +113,7 @@ def test_a_changed_connector_begins_a_pass_again(
 ) -> None:
     agent, mark = hand("prod-eu", tags=(TAG,)), sandbox.last_number()
     setup = start_event_queue_setup(actor=admin, connector=remote_connector)
-    for _ in PASS:
-        worker.advance(1)
-        agent.serve()
+    look_at_stack(worker, agent)
     # Between two calls, and while a call is made.
     remote_connector.save()
     worker.advance(1)
@@ -154,9 +156,7 @@ def test_nothing_is_created_with_a_connector_that_changed_since_its_account_was_
 ) -> None:
     agent, mark = hand("prod-eu", tags=(TAG,)), sandbox.last_number()
     setup = start_event_queue_setup(actor=admin, connector=remote_connector)
-    for _ in PASS:
-        worker.advance(1)
-        agent.serve()
+    look_at_stack(worker, agent)
     worker.advance(1)
     assert DelegateTask.objects.filter(title__startswith="cloudformation:CreateStack").exists()
     remote_connector.save()
@@ -171,9 +171,7 @@ def test_a_pass_whose_delegate_is_deleted_begins_again_with_another_one(
 ) -> None:
     first, mark = hand("first", tags=(TAG,), hostname="first"), sandbox.last_number()
     setup = start_event_queue_setup(actor=admin, connector=remote_connector)
-    for _ in PASS:
-        worker.advance(1)
-        first.serve()
+    look_at_stack(worker, first)
     first.instance.delegate.delete()
     second = hand("second", tags=(TAG,), hostname="second")
     worker.advance(1)
