@@ -1,7 +1,9 @@
 """Spool of task log lines on disk until acknowledged, rate limited by a token bucket."""
 
+import contextlib
 import json
 import logging
+import os
 import shutil
 import threading
 import time
@@ -51,9 +53,10 @@ log = logging.getLogger("slipway.delegate")
 
 @dataclass(eq=False)
 class SpoolSegment:
-    """File of whole lines that the manager has not acknowledged."""
+    """Whole lines that the manager has not acknowledged: a file, or `text` where the disk accepts none."""
 
     path: Path
+    text: str = ""
     lines: int = 0
     size: int = 0
     dropped: int = 0
@@ -101,12 +104,7 @@ class SpooledTaskLog:
 
     def _add(self, line: str) -> None:
         with self.spool.lock:
-            lost = self._lost
-            lines = (
-                [_render_line("WARN", f"{lost:,} lines were lost: the disk of the delegate is full.")]
-                if lost
-                else []
-            )
+            lines = [self._render_lost()] if self._lost else []
             try:
                 self._append([*lines, line])
                 self._lost = 0
@@ -118,25 +116,36 @@ class SpooledTaskLog:
     def _append(self, lines: list[str]) -> None:
         segment = self.segments[-1] if self.segments else None
         if segment is None or segment.is_sealed:
-            segment = self._begin()
+            segment = self._create_segment()
         content = "".join(lines).encode()
-        with segment.path.open("ab") as file:
-            file.write(content)
+        _append_whole(segment.path, segment.size, content)
+        if not segment.lines:
+            self._add_segment(segment)
         segment.lines += len(lines)
         segment.size += len(content)
         segment.is_sealed = segment.size >= SEGMENT_BYTES
         self.spool.grow(len(content))
 
-    def _begin(self) -> SpoolSegment:
+    def _create_segment(self, text: str = "") -> SpoolSegment:
+        if not text:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return SpoolSegment(self.folder / f"{self._number + 1:06}.jsonl", text)
+
+    def _add_segment(self, segment: SpoolSegment) -> None:
         self._number += 1
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        segment = SpoolSegment(self.folder / f"{self._number:06}.jsonl")
         self.segments.append(segment)
-        return segment
+
+    def _render_lost(self) -> str:
+        return _render_line("WARN", f"{_count_lines(self._lost)} lost: the disk of the delegate is full.")
 
     def close(self) -> None:
         """Close the log; the last acknowledgement deletes the folder."""
         with self.spool.lock:
+            if self._lost:
+                # No line follows that would bring the marker.
+                segment = self._create_segment(self._render_lost())
+                segment.lines, segment.is_sealed, self._lost = 1, True, 0
+                self._add_segment(segment)
             self.is_closed = True
             self._delete_if_done()
 
@@ -148,10 +157,10 @@ class SpooledTaskLog:
             self.sending = self.segments[0]
             self.sending.is_sealed = True
             try:
-                content = self.sending.path.read_text(errors="replace")
+                content = self.sending.text or self.sending.path.read_text(errors="replace")
             except OSError as problem:
                 content = _render_line(
-                    "WARN", f"{self.sending.lines:,} lines were lost here: {problem.strerror}."
+                    "WARN", f"{_count_lines(self.sending.lines)} lost here: {problem.strerror}."
                 )
             lines = [_read_line(line) for line in content.splitlines()]
             self.sending.lines = len(lines)
@@ -214,7 +223,10 @@ class SpooledTaskLog:
 
     def _write_marker(self, segment: SpoolSegment, dropped: int) -> None:
         marker = _render_line("WARN", f"{dropped:,} lines are missing: the spool of the delegate was full.")
-        segment.path.write_text(marker)
+        try:
+            segment.path.write_text(marker)
+        except OSError:
+            segment.text = marker
         self.spool.grow(len(marker) - (segment.size if segment.dropped else 0))
         segment.lines, segment.size, segment.dropped, segment.is_sealed = 1, len(marker), dropped, True
 
@@ -227,10 +239,11 @@ class SpooledTaskLog:
                 path.unlink(missing_ok=True)
                 continue
             # A process that was killed may have left half a line.
-            whole = path.read_bytes().rpartition(b"\n")[0]
-            path.write_bytes(whole + b"\n" if whole else b"")
-            size = path.stat().st_size
-            self.segments.append(SpoolSegment(path, whole.count(b"\n") + bool(whole), size, is_sealed=True))
+            content = path.read_bytes()
+            size = content.rfind(b"\n") + 1
+            if size < len(content):
+                os.truncate(path, size)
+            self.segments.append(SpoolSegment(path, lines=content.count(b"\n"), size=size, is_sealed=True))
             self.spool.grow(size)
         self.close()
 
@@ -276,6 +289,22 @@ class LogSpool:
             for segment in lines.segments:
                 if segment.is_sealed and not segment.dropped and segment is not lines.sending:
                     yield lines, segment
+
+
+def _append_whole(path: Path, size: int, content: bytes) -> None:
+    """Append to a file of `size` bytes, or leave it as it was. Raises OSError."""
+    try:
+        with path.open("ab") as file:
+            file.write(content)
+    except OSError:
+        # A full disk may take half a line, to which the next one would be joined.
+        with contextlib.suppress(OSError):
+            os.truncate(path, size)
+        raise
+
+
+def _count_lines(count: int) -> str:
+    return "1 line was" if count == 1 else f"{count:,} lines were"
 
 
 def _render_line(level: str, text: str) -> str:

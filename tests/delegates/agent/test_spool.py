@@ -1,5 +1,7 @@
 """Log lines of tasks: nothing is lost without a marker, whatever ends the agent."""
 
+import resource
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,69 @@ def test_a_disk_that_takes_nothing_leaves_a_marker_later(tmp_path: Path) -> None
     lines.folder.unlink()
     lines.write("INFO", "kept")
     assert take_texts(lines) == ["2 lines were lost: the disk of the delegate is full.", "kept"]
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[int], None]]:
+    """Limit the size of each file: like a full disk, the kernel writes what has room and refuses the rest."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+
+    yield limit
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_lines_lost_at_the_end_of_a_task_leave_a_marker(
+    tmp_path: Path, full_disk: Callable[[int], None]
+) -> None:
+    spool = LogSpool(tmp_path, MIB)
+    lines = spool.open("t1", 1)
+    lines.write("INFO", "kept")
+    full_disk(0)
+    lines.write("INFO", "lost")
+    lines.write("INFO", "the last one, lost too")
+    lines.close()
+    full_disk(resource.RLIM_INFINITY)
+    assert lines.next_sequence == 2
+    assert take_texts(lines) == ["kept", "2 lines were lost: the disk of the delegate is full."]
+    assert (spool.waiting(), spool.size, list(tmp_path.iterdir())) == ([], 0, [])
+
+
+def test_a_task_on_a_full_disk_sends_its_marker(tmp_path: Path, full_disk: Callable[[int], None]) -> None:
+    lines = LogSpool(tmp_path, MIB).open("t1", 1)
+    full_disk(0)
+    lines.write("INFO", "lost")
+    assert lines.first() is None
+    lines.close()
+    assert take_texts(lines) == ["1 line was lost: the disk of the delegate is full."]
+
+
+def test_half_a_line_on_a_full_disk_spoils_no_line(tmp_path: Path, full_disk: Callable[[int], None]) -> None:
+    lines = LogSpool(tmp_path, MIB).open("t1", 1)
+    lines.write("INFO", "kept")
+    (segment,) = tmp_path.glob("*/*.jsonl")
+    full_disk(segment.stat().st_size + 20)
+    lines.write("INFO", "lost in its middle")
+    full_disk(resource.RLIM_INFINITY)
+    lines.write("INFO", "kept too")
+    assert take_texts(lines) == ["kept", "1 line was lost: the disk of the delegate is full.", "kept too"]
+
+
+def test_a_full_spool_on_a_full_disk_keeps_its_marker(
+    tmp_path: Path, full_disk: Callable[[int], None]
+) -> None:
+    spool = LogSpool(tmp_path, 3 * module.SEGMENT_BYTES)
+    lines = spool.open("t1", 1)
+    for number in range(300):
+        lines.write("INFO", f"{number:06}" + "x" * 1000)
+    full_disk(0)
+    spool.most = module.SEGMENT_BYTES
+    spool.grow(1)
+    marker, *remaining_texts = take_texts(lines)
+    assert "lines are missing: the spool of the delegate was full" in marker
+    assert [int(text[:6]) for text in remaining_texts] == list(range(int(marker.split()[0]), 300))
 
 
 def test_a_damaged_line_is_marked_and_the_others_are_sent(tmp_path: Path) -> None:
