@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
+from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
 
 from delegates.queries.delegates import DelegatePresence, count_presence, list_visible_delegates
 from deployments.models import Approval, Execution, StageExecution
@@ -100,4 +100,6 @@ def _prefetch_stages(executions: list[Execution]) -> None:
 
 
 def _filter_waiting_approvals(executions: QuerySet[Execution]) -> QuerySet[Approval]:
-    return Approval.objects.filter(status=Approval.Status.WAITING, execution__in=executions.values("pk"))
+    # EXISTS, as SQLite would begin with all visible executions.
+    is_visible = Exists(executions.filter(pk=OuterRef("execution_id")))
+    return Approval.objects.filter(is_visible, status=Approval.Status.WAITING)

@@ -97,9 +97,9 @@ def list_restorable_deployments(
     deployments: QuerySet[StageExecution], infrastructure: int
 ) -> QuerySet[StageExecution]:
     """Return the successful deployments to an infrastructure, those of `can_redeploy`."""
-    successful = Execution.objects.filter(SUCCEEDED)
-    rows = deployments.filter(infrastructure=infrastructure, execution__in=successful)
-    return rows.exclude(status=Status.SKIPPED)
+    # EXISTS, as SQLite would begin with all successful executions.
+    is_successful = Exists(Execution.objects.filter(SUCCEEDED, pk=OuterRef("execution_id")))
+    return deployments.filter(is_successful, infrastructure=infrastructure).exclude(status=Status.SKIPPED)
 
 
 def build_rollback_plan(
