@@ -1,5 +1,6 @@
 """Checks of a soak's history: every effect once, every line once, nothing hung, statuses true to AWS."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,10 @@ UNSENT_STATES: Final = frozenset({"PLANNED", "NOT_SENT"})
 NUMBERED: Final = "numbered line "
 # No step of the soak waits for longer until its next check.
 LONGEST_WAIT: Final = 1200.0
-STATED_GAP: Final = "were not kept"
+# How a log states how many lines it lacks: of Slipway's limit, of a delegate's full disk or spool.
+STATED_GAP: Final = re.compile(
+    r"([\d,]+|One) lines? (?:of output )?(?:was|were|are) (?:not kept|lost|missing)"
+)
 
 
 @dataclass(frozen=True)
@@ -161,16 +165,22 @@ def _check_log(log: LogRows, executions: Iterable[ExecutionRow]) -> Iterator[Bre
 
 
 def _check_numbered(log: LogRows) -> Iterator[Breach]:
-    """Check the lines that a script numbered itself: each once and in order, or a stated gap."""
+    """Check the lines that a script numbered itself: each once, in order, and each gap stated."""
     numbers = [int(text.removeprefix(NUMBERED)) for text in log.texts if text.startswith(NUMBERED)]
-    if any(STATED_GAP in text for text in log.texts):
-        return
     if doubled := [number for number, count in Counter(numbers).items() if count > 1]:
         yield Breach("a line more than once", log.execution, f"numbered lines {doubled[:10]}")
     elif numbers != sorted(numbers):
         yield Breach("lines out of order", log.execution, f"numbered lines {numbers[:20]}")
-    elif missing := sorted(set(range(1, max([*numbers, log.expected], default=0) + 1)) - set(numbers)):
-        yield Breach("a missing line", log.execution, f"numbered lines {missing[:10]}")
+    missing = sorted(set(range(1, max([*numbers, log.expected], default=0) + 1)) - set(numbers))
+    if len(missing) > (stated := sum(map(count_stated, log.texts))):
+        sentence = f", {stated} of {len(missing)} stated" if stated else ""
+        yield Breach("a missing line", log.execution, f"numbered lines {missing[:10]}{sentence}")
+
+
+def count_stated(text: str) -> int:
+    """Return how many lines a line of a log states as missing."""
+    gap = STATED_GAP.match(text)
+    return int(gap[1].replace(",", "").replace("One", "1")) if gap else 0
 
 
 def _check_hung(executions: Iterable[ExecutionRow], limits: Limits) -> Iterator[Breach]:

@@ -13,12 +13,14 @@ import boto3
 from aws.apis.elb import get_target_group_weights
 from benchmarks.soak.history import (
     NUMBERED,
+    STATED_GAP,
     ExecutionRow,
     History,
     LogRows,
     SandboxWrite,
     ServiceState,
     WriteRow,
+    count_stated,
 )
 from benchmarks.soak.site import Site
 from deployments.journal.callers import hash_call
@@ -144,8 +146,10 @@ def _parse_item(item: dict[str, Any]) -> Any:
 
 
 def _list_relevant_texts(body: str) -> list[str]:
-    texts = [entry.text for entry in decode_block(body)] if NUMBERED in body or "not kept" in body else []
-    return [text for text in texts if text.startswith(NUMBERED) or "not kept" in text]
+    if NUMBERED not in body and not STATED_GAP.search(body):
+        return []
+    texts = [entry.text for entry in decode_block(body)]
+    return [text for text in texts if text.startswith(NUMBERED) or count_stated(text)]
 
 
 def choose_production(base_name: str, services: Iterable[Mapping[str, Any]], groups: Collection[str]) -> str:

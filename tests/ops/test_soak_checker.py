@@ -50,6 +50,7 @@ def test_a_history_without_fault_has_no_breach() -> None:
         ({"logs": [replace(LOG, spans=[(1, 2), (2, 4)])]}, "a line more than once", "2-4"),
         ({"logs": [replace(LOG, texts=[f"{NUMBERED}2"])]}, "a missing line", "[1]"),
         ({"logs": [replace(LOG, texts=[f"{NUMBERED}1"])]}, "a missing line", "[2]"),
+        ({"logs": [replace(LOG, texts=["1 line was lost here: x"])]}, "a missing line", "1 of 2 stated"),
         ({"logs": [replace(LOG, texts=[*LOG.texts, f"{NUMBERED}2"])]}, "a line more than once", "[2]"),
         ({"logs": [replace(LOG, texts=[*reversed(LOG.texts)])]}, "lines out of order", "[2, 1]"),
         ({"executions": [replace(RUN, tag="crash")]}, "a wrong status", "crash"),
@@ -90,6 +91,22 @@ def test_work_that_goes_on_is_no_breach() -> None:
     planned, late = replace(WRITE, state="PLANNED"), replace(EFFECT, is_early=False)
     stated = replace(LOG, texts=["12 lines of output were not kept. The last one: x"])
     assert check_history(History([row], [planned], [late], [stated], []), LIMITS) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2 lines were lost: the disk of the delegate is full.",
+        "1,200 lines are missing: the spool of the delegate was full.",
+        "One line was lost: damaged on the disk of the delegate.",
+    ],
+)
+def test_lines_that_a_log_states_as_missing_are_not_lost_in_silence(text: str) -> None:
+    log = replace(LOG, texts=[f"{NUMBERED}1", text])
+    assert check_history(replace(GOOD, logs=[log]), LIMITS) == []
+    doubled = replace(LOG, texts=[*LOG.texts, f"{NUMBERED}2", text])
+    (breach,) = check_history(replace(GOOD, logs=[doubled]), LIMITS)
+    assert breach.promise == "a line more than once"
 
 
 def test_a_rolled_back_service_runs_the_image_before_and_a_failed_one_any() -> None:
