@@ -1,6 +1,7 @@
 """ASGI application: HTTP by Django, WebSockets by Channels."""
 
 import faulthandler
+import gc
 import os
 import signal
 
@@ -10,6 +11,8 @@ from django.core.asgi import get_asgi_application
 from config.databases import keep_sqlite_open
 from config.telemetry import start_web_tracing
 
+# What is imported stays. `configure_garbage_collection` ends this.
+gc.disable()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # Only here: the web server has many threads and never forks. A Celery child has one thread, Celery closes its
 # pool after each task, and what a parent opened before a fork must not be shared.

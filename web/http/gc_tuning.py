@@ -15,6 +15,7 @@ def configure_garbage_collection() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
+    gc.enable()
 
 
 def collect_garbage() -> None:
