@@ -23,7 +23,7 @@ from delegates.models import (
 from delegates.protocol.notices import notify_task
 from delegates.queries.routing_candidates import count_free_places
 from delegates.queries.shortlists import Need, RoutingField, get_need
-from delegates.routing.decisions import RoutingResult
+from delegates.routing.decisions import WAITING, RoutingResult
 from delegates.routing.rules import RuleVerdict
 from delegates.state_log import log_task_status
 from delegates.task_owners import get_task_owner
@@ -240,7 +240,7 @@ def serialize_verdict(verdict: RuleVerdict) -> dict[str, Any]:
 
 def _describe_expiry(task: DelegateTask) -> str:
     why = task.reason if task.offered_to_id is None else "The last delegate did not accept the offer."
-    return f"No delegate accepted it in time. {why}".strip()
+    return f"No delegate accepted the task in time. {why.removeprefix(WAITING)}".strip()
 
 
 def end_queued_task(task: DelegateTask, status: str, reason: str, now: datetime) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.db.models import Q
@@ -310,12 +310,24 @@ class NewDelegateForm(DelegateSetupForm):
         return DelegateConfiguration.objects.select_related("scope").get(pk=pk) if pk else None
 
 
+# Answers that only the files for ECS use; the form hides them for other targets.
+_ECS_FIELDS: Final = frozenset(
+    {"mirrors_image", "region", "aws_account_id", "network_mode", "vpc", "subnets", "security_groups"}
+    | {"assign_public_ip", "uses", "task_role", "execution_role", "secret_kind", "secret_name", "secret_arn"}
+    | {"cluster", "log_group", "proxy_secret", "ca_secret"}
+)
+_PROXY_FIELDS: Final = frozenset({"proxy_port", "proxy_scheme", "proxy_user", "proxy_secret"})
+
+
 def describe_answers(stored: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return the stored wizard answers with the labels of the form; empty ones are left out."""
+    """Return the stored answers that the files use, with the labels of the form; empty ones are left out."""
+    unused = frozenset() if stored.get("target") in ("FARGATE", "EC2") else _ECS_FIELDS
+    if not stored.get("proxy_host"):
+        unused |= _PROXY_FIELDS
     return [
         (str(field.label), [_describe_answer(field, value) for value in _list_values(stored[name])])
         for name, field in NewDelegateForm.base_fields.items()
-        if name in stored and stored[name] not in ("", None, [])
+        if name in stored and name not in unused and stored[name] not in ("", None, [])
     ]
 
 

@@ -29,7 +29,9 @@ from guards.input_problems import InputProblem
 def list_warnings(plan: SpecPlan) -> Iterator[str]:
     """Return the warnings, most urgent first."""
     yield from _list_address_warnings(plan)
-    yield from _list_image_warnings(plan)
+    # A service of systemd runs a wheel, not an image.
+    if plan.request.kind != "SHELL_SCRIPT":
+        yield from _list_image_warnings(plan)
     if plan.request.kind != "ECS":
         yield from _list_platform_warnings(plan)
     else:
@@ -46,9 +48,10 @@ def _list_address_warnings(plan: SpecPlan) -> Iterator[str]:
     url = urlsplit(plan.request.manager_url)
     host = url.hostname or ""
     if is_loopback(host):
+        reach = "" if plan.request.kind == "SHELL_SCRIPT" else ", and no container on it"
         yield (
-            f"The files use {plan.request.manager_url}, which only this host reaches, and no container on "
-            "it. Set PUBLIC_URL to an address that the delegate reaches."
+            f"The files use {plan.request.manager_url}, which only this host reaches{reach}. Set PUBLIC_URL "
+            "to an address that the delegate reaches."
         )
     elif url.scheme == "http":
         yield "The address of Slipway is not https: tokens and results are sent unencrypted."

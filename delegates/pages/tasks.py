@@ -13,6 +13,7 @@ from delegates.models import Delegate, DelegateTask
 from delegates.operations.tasks import abort_task, start_connectivity_check, start_diagnosis
 from delegates.queries import tasks as queries
 from delegates.queries.explanations import RoutingExplanation
+from delegates.queries.routing_candidates import build_routing_request
 from delegates.queries.tasks import explain_current_decision, list_explained_decisions
 from delegates.routing.rules import RoutingRule
 from rbac.policy import can, filter_visible
@@ -84,6 +85,8 @@ def show_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "task": task,
         "delegate": holder,
         "delegate_visible": _can_view_delegate(request, holder),
+        "names_delegate": build_routing_request(task).names_delegate,
+        "only_delegate": queries.find_only_delegate(task, request.user),
         "offered_now": queries.is_offered(task, now),
         "position": queries.get_queue_positions([task], now).get(task.pk),
         "topics": _build_topics(request, task),

@@ -20,7 +20,7 @@ from delegates.models import (
     RoutingDecision,
     TaskAttempt,
 )
-from delegates.models.tags import fold_tags
+from delegates.models.tags import OWN_TAG, fold_tags
 from delegates.routing.rules import RoutingCandidate, RoutingRequest
 
 # How long an offer that a delegate let pass speaks against it.
@@ -35,6 +35,7 @@ def build_routing_request(task: DelegateTask) -> RoutingRequest:
         scope=task.scope.path,
         selectors=tuple(task.selectors),
         selectors_from=task.selectors_from,
+        names_delegate=any(OWN_TAG.fullmatch(tag) for tag in task.selectors),
         criterion=task.criterion,
         aws_account=task.aws_account,
         environment=task.environment,

@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from delegates.models import Delegate, DelegateTask, RoutingDecision, TaskLogChunk
+from delegates.models.tags import OWN_TAG
 from delegates.queries.shortlists import RoutingField
 from delegates.routing.rules import RoutingRule
 from delegates.task_queue import is_complete_when_serialized, list_waiting_tasks, serialize_decision
@@ -55,6 +56,12 @@ def filter_by_delegate(tasks: QuerySet[DelegateTask], delegate_id: int) -> Query
 def get_task_holder(task: DelegateTask) -> Delegate | None:
     """Return the current or last delegate of a task, or None."""
     return task.instance.delegate if task.instance else None
+
+
+def find_only_delegate(task: DelegateTask, principal: Principal) -> Delegate | None:
+    """Return the delegate that a task names by its own tag; None if it names none that is visible."""
+    keys = [own[1] for tag in task.selectors if (own := OWN_TAG.fullmatch(tag))]
+    return filter_visible(principal, VIEW, Delegate.objects.filter(pk__in=keys)).first() if keys else None
 
 
 def get_queue_positions(tasks: Iterable[DelegateTask], now: datetime) -> dict[Any, int]:

@@ -133,6 +133,10 @@ _PREFERENCE_REASONS = {
 }
 
 
+WAITING = "Waiting for a delegate. "
+"""Beginning of the sentence on a task that waits; the reasons of the delegates follow."""
+
+
 def _describe_decision(
     request: RoutingRequest,
     candidates: list[RoutingCandidate],
@@ -148,6 +152,8 @@ def _describe_decision(
             f"a delegate there."
         )
     if _is_selector_unmatched(request, candidates):
+        if request.names_delegate:
+            return "The delegate that this task is for was deleted, archived or rejected."
         return (
             f"No registered delegate at {request.scope} or above has {_format_tags(request)}. "
             "Add the tags to a delegate, or change the selectors."
@@ -160,7 +166,7 @@ def _describe_decision(
         f"{candidate.name}: {_find_first_fault(verdicts_by_key[candidate.key]).detail}"
         for candidate in selected
     ]
-    return f"Waiting for a delegate. {' '.join(_limit_reasons(reasons, omission.selected))}"
+    return f"{WAITING}{' '.join(_limit_reasons(reasons, omission.selected))}"
 
 
 def _describe_choice(

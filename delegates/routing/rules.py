@@ -31,6 +31,8 @@ class RoutingRequest:
     scope: str
     selectors: tuple[str, ...] = ()
     selectors_from: str = ""
+    # The selectors have the tag of one delegate, which nobody can give to another one.
+    names_delegate: bool = False
     criterion: str = ""
     aws_account: str = ""
     environment: str = ""
@@ -218,6 +220,11 @@ def _check_aws_account(request: RoutingRequest, candidate: RoutingCandidate) -> 
 
 def _check_selectors(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
     missing = [tag for tag in request.selectors if tag.casefold() not in candidate.tags]
+    if request.names_delegate:
+        ok = not missing
+        detail = f"The task is for {'this' if ok else 'another'} delegate only."
+        remedy = "" if ok else "No tag changes this."
+        return RuleVerdict(candidate.key, candidate.name, RoutingRule.SELECTORS, ok, detail, remedy)
     if missing:
         lacks, tags = ", ".join(missing), "tags" if len(missing) > 1 else "tag"
         remedy = f"Add the {tags} {lacks}."

@@ -281,9 +281,9 @@ def test_a_read_without_an_answer_is_asked_again(secret: Secret, prod: Hand, is_
         assert taken is not None
         secret_reads.SecretReadOwner().record_lost(taken)
     else:
-        reason = "No delegate accepted it in time."
+        reason = "No delegate accepted the task in time."
         assert end_queued_task(task, DelegateTask.Status.EXPIRED, reason, get_database_time())
-        assert "was not read: No delegate accepted it in time." in SecretRead.objects.get().problem
+        assert "was not read: No delegate accepted the task in time." in SecretRead.objects.get().problem
     begin(secret)
     assert prod.serve() == 1
     assert read(secret) == VALUE

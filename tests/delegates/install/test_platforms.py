@@ -157,3 +157,12 @@ def test_the_script_installs_and_upgrades_by_one_command() -> None:
     (install,) = [c.command for c in spec.list_commands("create") if "install.sh" in c.command]
     assert install in [command.command for command in spec.list_commands("update")]
     subprocess.run(["sh", "-n"], input=spec.files["install.sh"], text=True, check=True)
+
+
+def test_a_service_of_systemd_has_no_warnings_about_images_and_containers() -> None:
+    values = {"image": "slipway-delegate:0.1.0", "manager_url": "http://127.0.0.1:8000"}
+    texts = {kind: " ".join(write(kind, **values).warnings) for kind in ("DOCKER", "SHELL_SCRIPT")}
+    assert "no container on it" in texts["DOCKER"]
+    assert "has no registry" in texts["DOCKER"]
+    assert "only this host reaches. Set PUBLIC_URL" in texts["SHELL_SCRIPT"]
+    assert "image" not in texts["SHELL_SCRIPT"]

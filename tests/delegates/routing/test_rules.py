@@ -85,6 +85,12 @@ def test_who_passes_a_rule_gets_the_task(
             "222222222222, the task belongs to 111111111111",
         ),
         (RoutingRule.SELECTORS, {"selectors": ("a", "b")}, {"tags": frozenset({"a"})}, "lacks the tag b"),
+        (
+            RoutingRule.SELECTORS,
+            {"selectors": ("delegate 7",), "names_delegate": True},
+            {"tags": frozenset({"delegate 8"})},
+            "for another delegate only",
+        ),
         (RoutingRule.BLOCKLIST, {}, {"blocked_seconds": 200, "blocked_reason": "No address"}, "No address"),
         (RoutingRule.CAPACITY, {}, {"capacity": 10, "busy": 10}, "10 of 10"),
         (RoutingRule.CAPACITY, {}, {"capacity": 0, "busy": 0}, "no instance"),

@@ -10,6 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from delegates.models import DelegateTask, LateAnswer, TaskLogChunk
+from delegates.queries.routing_candidates import build_own_tag
 from delegates.task_queue import route_waiting_tasks
 from rbac.models import Scope, User
 from tests.fixtures.delegates import make_delegate, make_instance, make_task
@@ -55,9 +56,31 @@ def test_the_page_of_a_task_says_who_has_it_and_why_but_not_what_it_carries(
     assert "Chosen" in text
     assert "It lacks the tag eu. Add the tag eu." in text
     assert "eu on host-1" in text
+    assert "</svg>Running</span>" in text
     assert "with fencing token 1" in text
     assert "&lt;b&gt;line 2\ufffd" in text
     assert SECRET not in text
+
+
+def test_a_task_for_one_delegate_names_it_and_no_tag_that_nobody_can_add(
+    project: Scope, viewer: User
+) -> None:
+    delegate = make_delegate(project, "eu")
+    make_instance(delegate)
+    make_instance(make_delegate(project, "us"))
+    task = make_task(project, selectors=[build_own_tag(delegate.pk)])
+    route_waiting_tasks(timezone.now())
+    for path in (f"/delegates/tasks/{task.pk}/", f"/delegates/tasks/{task.pk}/delegates/"):
+        text = read_page(viewer, path)
+        assert "The task is for another delegate only. No tag changes this." in text
+        assert f"delegate {delegate.pk}" not in text
+    assert "eu</a> only" in read_page(viewer, f"/delegates/tasks/{task.pk}/")
+    delegate.delete()
+    waiting = make_task(project, selectors=task.selectors)
+    route_waiting_tasks(timezone.now())
+    text = read_page(viewer, f"/delegates/tasks/{waiting.pk}/")
+    assert "The delegate that this task is for was deleted, archived or rejected." in text
+    assert "One delegate only" in text
 
 
 def test_a_queued_task_shows_its_place_and_what_would_help(project: Scope, viewer: User) -> None:

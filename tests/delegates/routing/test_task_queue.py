@@ -282,9 +282,7 @@ def test_a_task_that_nobody_took_expires_at_its_deadline(project: Scope, owner: 
     assert route_waiting_tasks(now + timedelta(seconds=1)).expired == 1
     task.refresh_from_db()
     assert task.status == "EXPIRED"
-    assert task.reason == (
-        "No delegate accepted it in time. Waiting for a delegate. built-in: It has sent no heartbeat."
-    )
+    assert task.reason == ("No delegate accepted the task in time. built-in: It has sent no heartbeat.")
     assert owner.gave_up_on == [("8", "EXPIRED")]
 
 
