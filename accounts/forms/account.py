@@ -36,7 +36,7 @@ class AssertionField(forms.CharField):
 
     def __init__(self) -> None:
         super().__init__(
-            required=False, max_length=PASSKEY_ANSWER_CHARACTERS, widget=forms.HiddenInput, strip=False
+            required=False, max_length=int(PASSKEY_ANSWER_CHARACTERS), widget=forms.HiddenInput, strip=False
         )
 
 
@@ -127,7 +127,7 @@ class NewPasskeyForm(ReauthenticationForm):
     """Name and use of a new passkey, with a proof of identity if the user has one."""
 
     name = forms.CharField(
-        label="Name", max_length=NAME_CHARACTERS, help_text="So that you recognize it in the list."
+        label="Name", max_length=int(NAME_CHARACTERS), help_text="So that you recognize it in the list."
     )
     is_passwordless = forms.BooleanField(
         label="Sign in with it without a password",
@@ -150,7 +150,7 @@ class NewPasskeyForm(ReauthenticationForm):
 class PasskeyNameForm(PageForm):
     """A new name of a passkey."""
 
-    name = forms.CharField(label="Name", max_length=NAME_CHARACTERS)
+    name = forms.CharField(label="Name", max_length=int(NAME_CHARACTERS))
 
     def clean_name(self) -> str:
         return clean_name(self.cleaned_data["name"])

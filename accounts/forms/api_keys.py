@@ -32,7 +32,7 @@ class ServiceAccountForm(PageForm):
     """Form with the name of a service account."""
 
     name = forms.CharField(
-        max_length=NAME_CHARACTERS, help_text=("For example the program that uses the key.")
+        max_length=int(NAME_CHARACTERS), help_text=("For example the program that uses the key.")
     )
     description = forms.CharField(required=False, max_length=400)
 
@@ -54,7 +54,7 @@ class NewApiKeyForm(PageForm):
     """An API key that is not there yet."""
 
     name = forms.CharField(
-        max_length=NAME_CHARACTERS, help_text=("For example the program that uses the key.")
+        max_length=int(NAME_CHARACTERS), help_text=("For example the program that uses the key.")
     )
     within = forms.ModelChoiceField(
         Scope.objects.none(),

@@ -14,7 +14,7 @@ from web.forms.resource_forms import IdentifierField, ScopedForm, VersionField
 class ResourceGroupForm(PageForm):
     """Form with the name of a resource group, and the types whose resources all belong to it."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS)
+    name = forms.CharField(max_length=int(NAME_CHARACTERS))
     description = forms.CharField(required=False, max_length=400)
     types = forms.MultipleChoiceField(
         required=False,

@@ -33,7 +33,7 @@ class PermissionChoices:
 class RoleForm(PageForm):
     """Form with the name and the permissions of a role; only `grantable` permissions can be selected."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS)
+    name = forms.CharField(max_length=int(NAME_CHARACTERS))
     permissions = forms.MultipleChoiceField(
         required=False, choices=[(each.identifier, each.words) for each in PERMISSIONS.values()]
     )

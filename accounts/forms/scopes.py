@@ -11,7 +11,9 @@ from web.forms.resource_forms import IdentifierField, IdentifierForm, RenameForm
 class NewScopeForm(IdentifierForm):
     """An organization or a project that is not there yet."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS, help_text="The display name. You can change it later.")
+    name = forms.CharField(
+        max_length=int(NAME_CHARACTERS), help_text="The display name. You can change it later."
+    )
     identifier = IdentifierField(
         help_text="Used in the API and in URLs. It cannot be changed. Generated from the name if empty."
     )

@@ -14,7 +14,7 @@ from web.forms.resource_forms import IdentifierField, ScopedForm
 class UserGroupForm(PageForm):
     """Form with the name of a group, and the provider's group that manages its members."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS)
+    name = forms.CharField(max_length=int(NAME_CHARACTERS))
     external_name = forms.CharField(
         required=False,
         max_length=255,

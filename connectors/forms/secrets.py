@@ -185,7 +185,7 @@ class NewSecretForm(ScopedForm, IdentifierForm, SecretSourceForm):
     """Form for a new secret."""
 
     in_scope = ScopeField(help_text="Resources in this scope and below can use the secret.")
-    name = forms.CharField(max_length=NAME_CHARACTERS)
+    name = forms.CharField(max_length=int(NAME_CHARACTERS))
     identifier = IdentifierField(
         help_text="Used in expressions and connectors. Generated from the name if empty."
     )

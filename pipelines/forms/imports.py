@@ -68,16 +68,19 @@ class ImportForm(ScopedForm):
         help_text="Each file begins with a line such as === ecspresso.yml",
     )
     environment = forms.CharField(
-        max_length=NAME_CHARACTERS, help_text="Identifier, such as dev. It is created if it does not exist."
+        max_length=int(NAME_CHARACTERS),
+        help_text="Identifier, such as dev. It is created if it does not exist.",
     )
     connector = forms.ChoiceField(
         label="AWS connector", required=False, help_text="For an infrastructure that does not exist yet."
     )
     infrastructure = forms.CharField(
-        required=False, max_length=NAME_CHARACTERS, help_text="Identifier; that of the cluster if empty."
+        required=False, max_length=int(NAME_CHARACTERS), help_text="Identifier; that of the cluster if empty."
     )
     service = forms.CharField(
-        required=False, max_length=NAME_CHARACTERS, help_text="Identifier; that of the ECS service if empty."
+        required=False,
+        max_length=int(NAME_CHARACTERS),
+        help_text="Identifier; that of the ECS service if empty.",
     )
     region = forms.CharField(required=False, max_length=64, help_text="Taken from the files if empty.")
     cluster = forms.CharField(required=False, max_length=255, help_text="Taken from the files if empty.")

@@ -47,11 +47,11 @@ class StageInfrastructureForm(NewInfrastructureForm):
     environment = EnvironmentField(
         Environment.objects.none(), label="Environment", required=False, empty_label="New environment"
     )
-    environment_name = forms.CharField(label="Name", max_length=NAME_CHARACTERS, required=False)
+    environment_name = forms.CharField(label="Name", max_length=int(NAME_CHARACTERS), required=False)
     environment_identifier = forms.CharField(
         label="Identifier",
         required=False,
-        max_length=NAME_CHARACTERS,
+        max_length=int(NAME_CHARACTERS),
         help_text="Used in pipelines. It cannot be changed. Generated from the name if empty.",
     )
     kind = forms.ChoiceField(

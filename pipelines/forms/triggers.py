@@ -31,7 +31,7 @@ class AccountField(forms.ModelChoiceField):
 class TriggerForm(PageForm):
     """A trigger. Its settings are the fields `spec.NAME`, its inputs `inputs.NAME`."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS)
+    name = forms.CharField(max_length=int(NAME_CHARACTERS))
     conditions = forms.CharField(
         required=False,
         max_length=CONDITION_CHARACTERS * TRIGGER_CONDITIONS,
@@ -41,7 +41,7 @@ class TriggerForm(PageForm):
     tag = forms.CharField(
         required=False,
         label="Image tag",
-        max_length=EXPRESSION_CHARACTERS,
+        max_length=int(EXPRESSION_CHARACTERS),
         widget=forms.TextInput(attrs=_MONOSPACE),
         help_text="Such as <+trigger.payload.tag>. If empty, the run deploys the default tag of the service.",
     )
@@ -171,7 +171,7 @@ def _build_input_field(variable: PipelineVariable) -> forms.Field:
     return forms.CharField(
         label=f"Input {variable.name}",
         required=False,
-        max_length=EXPRESSION_CHARACTERS,
+        max_length=int(EXPRESSION_CHARACTERS),
         widget=forms.TextInput(attrs=_MONOSPACE),
         help_text=variable.description or "A value, or an expression such as <+trigger.payload.name>.",
     )

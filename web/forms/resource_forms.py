@@ -30,7 +30,7 @@ class VersionField(forms.IntegerField):
 class ResourceForm(PageForm):
     """Form of a resource with name and description; `version` is the version being edited."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS)
+    name = forms.CharField(max_length=int(NAME_CHARACTERS))
     description = forms.CharField(
         required=False, max_length=4096, widget=forms.Textarea(attrs={"class": "input area", "rows": 2})
     )
@@ -44,7 +44,7 @@ class IdentifierField(forms.CharField):
         attributes = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
         super().__init__(
             required=False,
-            max_length=NAME_CHARACTERS,
+            max_length=int(NAME_CHARACTERS),
             help_text=help_text,
             widget=forms.TextInput(attrs=attributes),
         )
@@ -86,4 +86,4 @@ class ScopedForm(PageForm):
 class RenameForm(PageForm):
     """Form for a new name of a resource."""
 
-    name = forms.CharField(max_length=NAME_CHARACTERS)
+    name = forms.CharField(max_length=int(NAME_CHARACTERS))

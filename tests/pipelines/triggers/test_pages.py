@@ -1,5 +1,6 @@
 """Pages of triggers: what is entered, what is shown once, and what a trial says."""
 
+import re
 from collections.abc import Callable
 from html import unescape
 from typing import Any
@@ -243,3 +244,11 @@ def test_a_program_does_the_same_by_api(world: World, admin: User, call: Any) ->
     listed = api.get(f"/api/v1/triggers/{world.trigger.pk}/firings?status=WAITING").json()
     assert [row["id"] for row in listed["results"]] == [again["id"]]
     assert api.delete(address).status_code == 204
+
+
+def test_fields_for_expressions_take_more_than_a_few_characters(asking: World, client: Client) -> None:
+    page = text_of(client.get(f"/pipelines/{asking.pipeline.pk}/triggers/new/webhook/"))
+    for name in ("tag", "inputs.replicas"):
+        field = re.search(rf'<input[^>]* name="{re.escape(name)}"[^>]*>', page)
+        assert field is not None
+        assert 'maxlength="4096"' in field[0]
