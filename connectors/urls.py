@@ -31,6 +31,11 @@ urlpatterns = [
         name="new-event-queue-setup",
     ),
     path(
+        "event-queue-setups/<int:pk>/stop/",
+        event_queue_setups.StopEventQueueSetup.as_view(),
+        name="stop-event-queue-setup",
+    ),
+    path(
         "event-queue-setups/<int:pk>/dismiss/",
         event_queue_setups.DismissEventQueueSetup.as_view(),
         name="dismiss-event-queue-setup",

@@ -26,11 +26,13 @@ class EventQueueSetupDocument(serializers.Serializer[Any]):
     account = serializers.CharField(help_text="Empty before the first call to AWS.")
     stack_id = serializers.CharField(help_text="ARN of the stack; empty before there is one.")
     status = serializers.ChoiceField(choices=EventQueueSetup.Status.choices)
-    message = serializers.CharField(help_text="Progress, or the reason of a failure with the next step.")
+    message = serializers.CharField(
+        help_text="Progress, or why it ended without a queue, with the next step."
+    )
     started_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True)
     dismissed_at = serializers.DateTimeField(
-        allow_null=True, help_text="When a failure was hidden from the page of the connector."
+        allow_null=True, help_text="When it was hidden from the page of the connector."
     )
 
 
@@ -85,8 +87,18 @@ class EventQueueSetupDetail(BaseApiView):
         return Response(EventQueueSetupDocument(_get_setup(self, pk)).data)
 
 
+class StopEventQueueSetup(BaseApiView):
+    """Stop of a set-up of events; what exists in AWS stays."""
+
+    @extend_schema(request=None, responses=EventQueueSetupDocument)
+    def post(self, request: Request, pk: int) -> Response:
+        setup = _get_setup(self, pk)
+        operations.stop_event_queue_setup(actor=self.principal, setup=setup)
+        return Response(EventQueueSetupDocument(setup).data)
+
+
 class DismissEventQueueSetup(BaseApiView):
-    """Dismissal of a failed set-up of events."""
+    """Dismissal of a set-up of events that failed or was stopped."""
 
     @extend_schema(request=None, responses=EventQueueSetupDocument)
     def post(self, request: Request, pk: int) -> Response:

@@ -28,6 +28,11 @@ urlpatterns = [
         name="api-event-queue-setup",
     ),
     path(
+        "event-queue-setups/<int:pk>/stop",
+        event_queue_setups.StopEventQueueSetup.as_view(),
+        name="api-stop-event-queue-setup",
+    ),
+    path(
         "event-queue-setups/<int:pk>/dismiss",
         event_queue_setups.DismissEventQueueSetup.as_view(),
         name="api-dismiss-event-queue-setup",

@@ -30,6 +30,7 @@ class EventQueueSetup(models.Model):
         RUNNING = "RUNNING", "In progress"
         SUCCEEDED = "SUCCEEDED", "Complete"
         FAILED = "FAILED", "Failed"
+        STOPPED = "STOPPED", "Stopped"
 
     SCOPE_PATH: ClassVar[str] = "connector__scope"
     RESOURCE_TYPE: ClassVar[str] = "eventqueuesetup"
@@ -45,7 +46,7 @@ class EventQueueSetup(models.Model):
     # ARN of the stack, once it is known to be of Slipway.
     stack_id = models.CharField(max_length=400, blank=True, default="")
     status = models.CharField(max_length=16, choices=Status, default=Status.RUNNING)
-    # Progress of a set-up that runs, or the reason and the next step of one that failed.
+    # Progress of a set-up that runs, or the reason and the next step of one that failed or was stopped.
     message = models.TextField(blank=True, default="")
     # The set-up has the rights of this user.
     started_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -57,7 +58,7 @@ class EventQueueSetup(models.Model):
     # When a worker looks at it next; of two workers, the one that moves this time on has the pass.
     due_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
-    # When a user hid a failure from the page of the connector.
+    # When a user hid a set-up that failed or was stopped from the page of the connector.
     dismissed_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -6,7 +6,11 @@ from connectors.operations.connectors import (
     delete_connector,
     update_connector,
 )
-from connectors.operations.event_queue_setups import dismiss_event_queue_setup, start_event_queue_setup
+from connectors.operations.event_queue_setups import (
+    dismiss_event_queue_setup,
+    start_event_queue_setup,
+    stop_event_queue_setup,
+)
 from connectors.operations.event_queues import create_event_queue, delete_event_queue
 from connectors.operations.file_deletions import delete_file, purge_deletion, undelete_files
 from connectors.operations.files import create_folder, move_file, restore_file, save_file
@@ -29,6 +33,7 @@ __all__ = [
     "run_secret_test",
     "save_file",
     "start_event_queue_setup",
+    "stop_event_queue_setup",
     "undelete_files",
     "update_connector",
     "update_secret",

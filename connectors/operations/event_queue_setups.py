@@ -1,10 +1,12 @@
-"""Operations on set-ups of event queues: start and dismiss. Workers do the rest."""
+"""Operations on set-ups of event queues: start, stop and dismiss. Workers do the rest."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from connectors.live import publish_setup_changed
 from connectors.models import Connector, EventQueueSetup
@@ -16,6 +18,8 @@ from rbac.policy import require
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
 
+NO_CALLS: Final[Mapping[str, str]] = {"call_task": "", "last_task": "", "answers": ""}
+"""Columns of a set-up that waits for no call of a delegate."""
 # The name of a queue, of which the stack has one with a suffix, has at most 80 characters.
 NAME_CHARACTERS: Final = 70
 _STACK_NAME: Final = re.compile(rf"[a-zA-Z][-a-zA-Z0-9]{{0,{NAME_CHARACTERS - 1}}}\Z", re.ASCII)
@@ -56,8 +60,8 @@ def start_event_queue_setup(
     )
     try:
         with transaction.atomic():
-            # The new set-up replaces the failure on the page.
-            _filter_failures(connector).filter(region=region).update(dismissed_at=now)
+            # The new set-up replaces an earlier one on the page.
+            _filter_unfinished(connector).filter(region=region).update(dismissed_at=now)
             setup.save()
             _record(actor, setup, "create")
             publish_setup_changed(setup.pk)
@@ -66,13 +70,47 @@ def start_event_queue_setup(
     return setup
 
 
-def dismiss_event_queue_setup(*, actor: User, setup: EventQueueSetup) -> None:
-    """Hide a failed set-up from the page of its connector. Raises `Conflict` unless it failed."""
+def stop_event_queue_setup(*, actor: User, setup: EventQueueSetup) -> None:
+    """End a set-up without its event queue; what exists in AWS stays. Raises `Conflict` if it has ended.
+
+    The worker that has a pass stores nothing more, and no delegate gets the call that waits for one.
+    """
     require(actor, "core_connector_edit", setup.connector)
     with transaction.atomic():
-        failures = _filter_failures(setup.connector).filter(pk=setup.pk)
-        if not failures.update(dismissed_at=get_database_time()):
-            raise Conflict("Only a failed set-up that is not dismissed yet can be dismissed.")
+        # The row as the last pass left it, which may know of the stack since the page was shown.
+        running = EventQueueSetup.objects.filter(pk=setup.pk, status=EventQueueSetup.Status.RUNNING)
+        current = running.select_for_update().first()
+        if current is None:
+            raise Conflict("The set-up of events has ended already.")
+        running.update(
+            status=EventQueueSetup.Status.STOPPED,
+            ended_at=get_database_time(),
+            message=f"Stopped by {actor.get_username()}. {_describe_rest(current)}",
+            **NO_CALLS,
+        )
+        _record(actor, setup, "stop")
+        publish_setup_changed(setup.pk)
+    setup.refresh_from_db()
+
+
+def _describe_rest(setup: EventQueueSetup) -> str:
+    """Return what a stopped set-up leaves in AWS, with the next step."""
+    again = "Set up events again to continue with it, or delete it there."
+    if setup.stack_id:
+        return f"The stack {setup.stack_name} stays in CloudFormation. {again}"
+    return (
+        f"Slipway has not seen the stack {setup.stack_name} yet, but a call under way may create it: look in "
+        f"CloudFormation in {setup.region}. {again}"
+    )
+
+
+def dismiss_event_queue_setup(*, actor: User, setup: EventQueueSetup) -> None:
+    """Hide a set-up that failed or was stopped from its connector. Raises `Conflict` for any other one."""
+    require(actor, "core_connector_edit", setup.connector)
+    with transaction.atomic():
+        unfinished = _filter_unfinished(setup.connector).filter(pk=setup.pk)
+        if not unfinished.update(dismissed_at=get_database_time()):
+            raise Conflict("Only a set-up that failed or was stopped, and is shown, can be dismissed.")
         _record(actor, setup, "dismiss")
         publish_setup_changed(setup.pk)
     setup.refresh_from_db(fields=["dismissed_at"])
@@ -84,17 +122,15 @@ def end_restored_setups(now: datetime) -> int:
     return running.update(
         status=EventQueueSetup.Status.FAILED,
         ended_at=now,
-        call_task="",
-        last_task="",
-        answers="",
+        **NO_CALLS,
         message="The database was restored from a backup. Set up events again: a stack that exists is used.",
     )
 
 
-def _filter_failures(connector: Connector) -> Any:
-    return EventQueueSetup.objects.filter(
-        connector=connector, status=EventQueueSetup.Status.FAILED, dismissed_at=None
-    )
+def _filter_unfinished(connector: Connector) -> QuerySet[EventQueueSetup]:
+    """Return the set-ups without a queue that the page of a connector shows."""
+    ended = (EventQueueSetup.Status.FAILED, EventQueueSetup.Status.STOPPED)
+    return EventQueueSetup.objects.filter(connector=connector, status__in=ended, dismissed_at=None)
 
 
 def _find_problems(region: str, stack_name: str) -> list[dict[str, str]]:

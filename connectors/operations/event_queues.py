@@ -75,10 +75,17 @@ def create_event_queue(*, actor: User, connector: Connector, queue_url: str, reg
                 actor=actor, action="eventqueue.create", thing=queue, after=_build_audit_values(queue)
             )
     except IntegrityError as exc:
-        raise Conflict(
-            "The connector has an event queue in this region, or another connector reads this queue."
-        ) from exc
+        raise Conflict(_describe_conflict(connector, region)) from exc
     return queue
+
+
+def _describe_conflict(connector: Connector, region: str) -> str:
+    if connector.event_queues.filter(region=region).exists():
+        return f"The connector has an event queue in {region}. Delete it first, or use another region."
+    return (
+        "Another event queue of Slipway has this URL, and each message has one reader. Delete that event "
+        "queue first, or use a queue of another name."
+    )
 
 
 def delete_event_queue(*, actor: User, queue: EventQueue) -> None:

@@ -1,4 +1,4 @@
-"""Pages of set-ups of events: start and dismiss. Their connector shows the progress."""
+"""Pages of set-ups of events: start, stop and dismiss. Their connector shows the progress."""
 
 import json
 from typing import Any
@@ -9,7 +9,11 @@ from aws.policies import list_event_setup_actions
 from connectors.event_queue_template import list_template_resources
 from connectors.forms.event_queues import NewEventQueueSetupForm
 from connectors.models import Connector, EventQueueSetup
-from connectors.operations import dismiss_event_queue_setup, start_event_queue_setup
+from connectors.operations import (
+    dismiss_event_queue_setup,
+    start_event_queue_setup,
+    stop_event_queue_setup,
+)
 from connectors.operations.event_queues import require_aws
 from connectors.pages.connectors import EDIT_PERMISSION, VIEW_PERMISSION, ConnectorPage
 from web.forms.pages import PageRequest, get_visible
@@ -66,23 +70,46 @@ class NewEventQueueSetup(ConnectorPage, CreateChildPage[Connector]):
         )
 
 
-class DismissEventQueueSetup(ConfirmPage[EventQueueSetup]):
-    """Hide a failed set-up from the page of its connector."""
+class _SetupConfirmPage(ConfirmPage[EventQueueSetup]):
+    """Confirmation page of an operation on a set-up."""
 
     load = staticmethod(_get_setup)
     permission = EDIT_PERMISSION
-    verb = "Dismiss"
-    noun = "failure"
     parents = ConnectorPage.parents
-    text = "The failure is no longer shown at the connector. Nothing changes in AWS."
-    done = "Failure dismissed."
-
-    def get_name(self) -> str:
-        return f"the failure of {self.object.stack_name}"
 
     def get_breadcrumbs(self) -> list[Breadcrumb]:
         connector = self.object.connector
         return [*self.get_parents(), Breadcrumb(connector.name, reverse("connector", args=[connector.pk]))]
+
+
+class StopEventQueueSetup(_SetupConfirmPage):
+    """End a set-up that runs."""
+
+    verb = "Stop"
+    noun = "set-up"
+    text = (
+        "Slipway makes no more calls for this set-up, and adds no event queue. A stack that exists stays in "
+        "CloudFormation: set up events again to continue with it, or delete it there."
+    )
+    done = "Set-up stopped."
+
+    def get_name(self) -> str:
+        return f"the set-up of {self.object.stack_name}"
+
+    def perform(self, **values: Any) -> None:
+        stop_event_queue_setup(actor=self.request.user, setup=self.object)
+
+
+class DismissEventQueueSetup(_SetupConfirmPage):
+    """Hide a set-up that failed or was stopped from the page of its connector."""
+
+    verb = "Dismiss"
+    noun = "message"
+    text = "The message is no longer shown at the connector. Nothing changes in AWS."
+    done = "Message dismissed."
+
+    def get_name(self) -> str:
+        return f"the message about {self.object.stack_name}"
 
     def perform(self, **values: Any) -> None:
         dismiss_event_queue_setup(actor=self.request.user, setup=self.object)

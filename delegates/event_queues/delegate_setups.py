@@ -18,6 +18,7 @@ from aws.caller import CallPending
 from aws.errors import AwsError, NotSent, Unanswered, Undelivered
 from connectors.live import publish_setup_changed
 from connectors.models import EventQueueSetup
+from connectors.operations.event_queue_setups import NO_CALLS
 from delegates.access.aws_access import (
     ConnectorUnavailable,
     DelegateAwsAccess,
@@ -33,8 +34,6 @@ from delegates.task_owners import TaskAnswer, TaskPayload
 from web.clock import get_database_time
 
 SETUP_OWNER: Final = "event-queue-setup"
-NO_CALLS: Final[Mapping[str, str]] = {"call_task": "", "last_task": "", "answers": ""}
-"""Columns of a set-up at the begin of a pass."""
 ABORTED: Final = "ABORTED"
 """Error code of a call that a user aborted."""
 CALL_DEADLINE: Final = timedelta(seconds=60)

@@ -29,6 +29,7 @@ from connectors.event_queue_template import NAME_PARAMETER, URL_OUTPUT, read_tem
 from connectors.live import publish_setup_changed
 from connectors.models import Connector, EventQueue, EventQueueSetup
 from connectors.operations import create_event_queue
+from connectors.operations.event_queue_setups import NO_CALLS
 from connectors.specs.aws import parse_aws_spec
 from delegates.access.aws_access import (
     ConnectorPending,
@@ -36,7 +37,7 @@ from delegates.access.aws_access import (
     get_local_caller,
 )
 from delegates.access.remedies import describe_with_remedy
-from delegates.event_queues.delegate_setups import ABORTED, NO_CALLS, DelegateSetupCaller
+from delegates.event_queues.delegate_setups import ABORTED, DelegateSetupCaller
 from guards.text import sanitize_text
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -227,6 +228,9 @@ class _SetupPass:
         # Through a delegate, the call may have been made: then this is the replay of its answer.
         if self._is_late and not self._is_remote:
             raise SetupFailed(f"The stack {name} could not be created in time. Set up events again.")
+        # A user may have stopped the set-up since the pass began.
+        if not self.own.exists():
+            return
         request = {
             "StackName": name,
             "TemplateBody": read_template(),
@@ -270,8 +274,18 @@ class _SetupPass:
             if not self.own.update(message="", stack_id=stack.id, **values):
                 return
             if not same.exists():
-                create_event_queue(actor=actor, connector=connector, queue_url=queue_url, region=self.region)
+                self._add_queue(actor, queue_url, stack)
             publish_setup_changed(self.setup.pk)
+
+    def _add_queue(self, actor: User, queue_url: str, stack: Stack) -> None:
+        connector = self.setup.connector
+        try:
+            create_event_queue(actor=actor, connector=connector, queue_url=queue_url, region=self.region)
+        except Problem as problem:
+            raise SetupFailed(
+                f"{problem} Then set up events again: the stack {stack.name} stays in CloudFormation, and is "
+                "used."
+            ) from problem
 
 
 def _describe_failed_stack(client: CloudFormationClient, stack: Stack, token: str) -> str:

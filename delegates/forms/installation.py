@@ -79,6 +79,16 @@ def build_choice_field(label: str, choices: Any, help_text: str = "") -> forms.C
     return forms.ChoiceField(label=label, choices=choices, required=False, help_text=help_text)
 
 
+_ECS_TARGETS: Final = ("FARGATE", "EC2")
+# Answers that only the files for ECS use; the form hides them for other targets.
+_ECS_FIELDS: Final = frozenset(
+    {"mirrors_image", "region", "aws_account_id", "network_mode", "vpc", "subnets", "security_groups"}
+    | {"assign_public_ip", "uses", "task_role", "execution_role", "secret_kind", "secret_name", "secret_arn"}
+    | {"cluster", "log_group", "proxy_secret", "ca_secret"}
+)
+_PROXY_FIELDS: Final = frozenset({"proxy_port", "proxy_scheme", "proxy_user", "proxy_secret"})
+
+
 class DelegateSetupForm(PageForm):
     """Form of the answers that decide a delegate's files; every field has a default."""
 
@@ -214,6 +224,9 @@ class DelegateSetupForm(PageForm):
         """Return the wizard answers."""
         data = self.cleaned_data
         values = {field.name: data[field.name] for field in fields(WizardAnswers)}
+        if data["target"] not in _ECS_TARGETS:
+            # Filled in from the connector and hidden: the delegate may have credentials of another account.
+            values["aws_account_id"] = ""
         return WizardAnswers(**values | {"uses": tuple(data["uses"])})
 
 
@@ -310,18 +323,9 @@ class NewDelegateForm(DelegateSetupForm):
         return DelegateConfiguration.objects.select_related("scope").get(pk=pk) if pk else None
 
 
-# Answers that only the files for ECS use; the form hides them for other targets.
-_ECS_FIELDS: Final = frozenset(
-    {"mirrors_image", "region", "aws_account_id", "network_mode", "vpc", "subnets", "security_groups"}
-    | {"assign_public_ip", "uses", "task_role", "execution_role", "secret_kind", "secret_name", "secret_arn"}
-    | {"cluster", "log_group", "proxy_secret", "ca_secret"}
-)
-_PROXY_FIELDS: Final = frozenset({"proxy_port", "proxy_scheme", "proxy_user", "proxy_secret"})
-
-
 def describe_answers(stored: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Return the stored answers that the files use, with the labels of the form; empty ones are left out."""
-    unused = frozenset() if stored.get("target") in ("FARGATE", "EC2") else _ECS_FIELDS
+    unused = frozenset() if stored.get("target") in _ECS_TARGETS else _ECS_FIELDS
     if not stored.get("proxy_host"):
         unused |= _PROXY_FIELDS
     return [

@@ -89,9 +89,9 @@ def change_setup(*, actor: User, delegate: Delegate, answers: WizardAnswers, siz
         raise _build_refusal("size", f"Unknown size. Use one of {', '.join(SIZES)}.")
     before = _build_audit_values(delegate)
     answers = answers.with_own_secret(delegate.name).with_own_role(delegate.name)
+    delegate.aws_account = answers.aws_account_id or _get_observed_account(delegate)
     delegate.kind, delegate.flavour, delegate.size = answers.kind, answers.flavour, size
     delegate.spec = answers.to_json()
-    delegate.aws_account = answers.aws_account_id or delegate.aws_account
     _check_spec(build_spec_request(delegate))
     after = _build_audit_values(delegate)
     if after == before:
@@ -101,6 +101,12 @@ def change_setup(*, actor: User, delegate: Delegate, answers: WizardAnswers, siz
         record_audit_entry(actor=actor, action="delegate.update", thing=delegate, before=before, after=after)
         publish_delegates_changed(delegate.pk)
     return delegate
+
+
+def _get_observed_account(delegate: Delegate) -> str:
+    """Return the account that a call of the delegate showed; empty if a user entered the account."""
+    entered = delegate.spec.get("aws_account_id") if isinstance(delegate.spec, dict) else ""
+    return "" if entered == delegate.aws_account else delegate.aws_account
 
 
 def find_name_refusal(*, actor: User, scope: Scope | None, name: str) -> str:

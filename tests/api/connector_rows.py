@@ -5,6 +5,7 @@ from tests.api.extra_objects import (
     event_queue_form,
     event_queue_setup,
     inquiry,
+    running_event_queue_setup,
 )
 from tests.api.requests import IN_SCOPE, Ask, Row, add_scope, allow_get, get, use_key_of
 from tests.api.required_access import Lists, Needs, SignedIn
@@ -70,6 +71,9 @@ CONNECTORS: dict[str, Row] = {
         )
     ),
     "api-event-queue-setup": Row((get(Needs("core_connector_view")),), event_queue_setup),
+    "api-stop-event-queue-setup": Row(
+        (Ask("post", Needs("core_connector_edit")),), running_event_queue_setup
+    ),
     "api-dismiss-event-queue-setup": Row((Ask("post", Needs("core_connector_edit")),), event_queue_setup),
     "api-aws-regions": allow_get(SignedIn()),
     "api-secrets": Row(

@@ -83,6 +83,18 @@ def event_queue_setup(world: World) -> dict[str, Any]:
     return {"pk": EventQueueSetup.objects.get(connector=world.connector, status="FAILED").pk}
 
 
+def running_event_queue_setup(world: World) -> dict[str, Any]:
+    """Return the key of a set-up of events of the world's connector that runs."""
+    now = timezone.now()
+    setup, _ = EventQueueSetup.objects.get_or_create(
+        connector=world.connector,
+        region="eu-west-2",
+        status=EventQueueSetup.Status.RUNNING,
+        defaults={"stack_name": "slipway-events", "started_at": now, "due_at": now},
+    )
+    return {"pk": setup.pk}
+
+
 def event_queue_setup_form(world: World) -> dict[str, Any]:
     """Return the settings of another set-up of events."""
     return {"region": "us-east-1", "stack_name": "slipway-events-aws", "confirmed": "on"}

@@ -12,6 +12,7 @@ from tests.api.extra_objects import (
     event_queue_setup_form,
     inquiry,
     invitation_form,
+    running_event_queue_setup,
 )
 from tests.api.installation_rows import INSTALLATION
 from tests.api.people_page_rows import PEOPLE_PAGES
@@ -319,6 +320,10 @@ PAGES: dict[str, Row] = {
             Ask("post", Needs("core_connector_edit", 302), body=event_queue_setup_form, is_form=True),
         ),
         use_key_of("connector"),
+    ),
+    "stop-event-queue-setup": Row(
+        (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 302), is_form=True)),
+        running_event_queue_setup,
     ),
     "dismiss-event-queue-setup": Row(
         (get(Needs("core_connector_edit")), Ask("post", Needs("core_connector_edit", 302), is_form=True)),

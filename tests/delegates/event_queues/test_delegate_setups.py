@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from connectors.models import Connector, EventQueue, EventQueueSetup
-from connectors.operations import start_event_queue_setup
+from connectors.operations import start_event_queue_setup, stop_event_queue_setup
 from delegates.models import DelegateTask
 from delegates.operations.tasks import abort_task
 from delegates.task_queue import route_waiting_tasks
@@ -149,6 +149,19 @@ def test_an_aborted_call_ends_the_set_up(remote_connector: Connector, worker: Wo
         "FAILED",
         "Aborted by admin. Set up events again if that was not meant.",
     )
+
+
+def test_no_delegate_gets_a_call_of_a_stopped_set_up(
+    remote_connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess
+) -> None:
+    agent, mark = hand("prod-eu", tags=(TAG,)), sandbox.last_number()
+    setup = start_event_queue_setup(actor=admin, connector=remote_connector)
+    look_at_stack(worker, agent)
+    worker.advance(1)
+    stop_event_queue_setup(actor=admin, setup=setup)
+    assert agent.serve() == 0
+    assert (setup.call_task, setup.answers) == ("", "")
+    assert list_effects(sandbox, mark) == []
 
 
 def test_nothing_is_created_with_a_connector_that_changed_since_its_account_was_checked(

@@ -12,7 +12,12 @@ from pytest_django import Settings
 from aws.caller import Caller
 from aws.errors import Invalid
 from connectors.models import Connector, EventQueue, EventQueueSetup
-from connectors.operations import dismiss_event_queue_setup, event_queues, start_event_queue_setup
+from connectors.operations import (
+    dismiss_event_queue_setup,
+    event_queues,
+    start_event_queue_setup,
+    stop_event_queue_setup,
+)
 from connectors.operations.event_queue_setups import end_restored_setups
 from delegates.access.aws_access import get_local_caller
 from delegates.event_queues.readers import QueueReader
@@ -198,7 +203,7 @@ def test_a_failure_shows_the_first_failed_event_and_leaves_nothing(
     aws.call("sqs", "DeleteQueue", {"QueueUrl": url})
     # What failed is gone, so the same name is free.
     assert worker.follow(start_event_queue_setup(actor=admin, connector=connector)).status == "SUCCEEDED"
-    with pytest.raises(Conflict, match="Only a failed set-up"):
+    with pytest.raises(Conflict, match="Only a set-up that failed or was stopped"):
         dismiss_event_queue_setup(actor=admin, setup=setup)
 
 
@@ -234,11 +239,81 @@ def test_a_queue_that_a_trigger_reads_is_refused_and_the_stack_is_used_later(
     monkeypatch.setattr(event_queues, "_reader_finders", [lambda url: "The trigger push"])
     setup = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
     assert setup.message.startswith("The trigger push reads this queue")
+    assert setup.message.endswith(
+        f"Then set up events again: the stack {NAME} stays in CloudFormation, and is used."
+    )
     assert not EventQueue.objects.exists()
     monkeypatch.setattr(event_queues, "_reader_finders", [])
     again = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
     assert (again.status, again.stack_id) == ("SUCCEEDED", setup.stack_id)
     assert list_effects(sandbox, mark) == ["CreateStack"]
+
+
+def test_a_stopped_set_up_names_what_stays_and_a_later_one_goes_on_with_it(
+    connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess, client: Client
+) -> None:
+    mark = sandbox.last_number()
+    client.force_login(admin)
+    page = f"/connectors/{connector.pk}/"
+    setup = start_event_queue_setup(actor=admin, connector=connector)
+    worker.advance(1)
+    stop = f"/event-queue-setups/{setup.pk}/stop/"
+    assert stop in client.get(page).content.decode()
+    assert "A stack that exists stays in CloudFormation" in client.get(stop).content.decode()
+    assert client.post(stop)["Location"] == page
+    for _ in range(12):
+        worker.advance(10)
+    setup.refresh_from_db()
+    assert setup.status == "STOPPED"
+    assert setup.message == (
+        f"Stopped by admin. The stack {NAME} stays in CloudFormation. Set up events again to continue with "
+        "it, or delete it there."
+    )
+    shown = client.get(page).content.decode()
+    assert "The set-up of events in us-east-1 was stopped" in shown
+    assert stop not in shown
+    assert not EventQueue.objects.exists()
+    with pytest.raises(Conflict, match="has ended already"):
+        stop_event_queue_setup(actor=admin, setup=setup)
+    assert AuditEntry.objects.filter(action="eventqueuesetup.stop").count() == 1
+    again = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
+    setup.refresh_from_db()
+    assert setup.dismissed_at
+    assert (again.status, again.stack_id) == ("SUCCEEDED", setup.stack_id)
+    assert list_effects(sandbox, mark) == ["CreateStack"]
+
+
+def test_a_worker_in_the_middle_of_a_pass_creates_nothing_for_a_stopped_set_up(
+    connector: Connector, worker: Worker, admin: User, sandbox: SandboxProcess
+) -> None:
+    mark = sandbox.last_number()
+    setup = start_event_queue_setup(actor=admin, connector=connector)
+
+    def get_caller(connector: Connector, region: str) -> Caller:
+        stop_event_queue_setup(actor=admin, setup=setup)
+        return get_local_caller(connector, region)
+
+    worker.now += timedelta(seconds=1)
+    assert advance_setup(setup.pk, worker.now, get_caller=get_caller)
+    worker.advance(120)
+    assert list_effects(sandbox, mark) == []
+    setup.refresh_from_db()
+    assert setup.status == "STOPPED"
+    assert "a call under way may create it: look in CloudFormation in us-east-1" in setup.message
+
+
+def test_a_queue_of_another_connector_is_refused_with_the_way_out(
+    connector: Connector, worker: Worker, admin: User
+) -> None:
+    setup = start_event_queue_setup(actor=admin, connector=connector)
+    worker.advance(1)
+    setup.refresh_from_db()
+    url = f"http://localhost/123456789012/{NAME}"
+    other = Connector.objects.create(
+        scope=connector.scope, identifier="other", name="other", kind=connector.kind, spec=connector.spec
+    )
+    EventQueue.objects.create(connector=other, region=REGION, queue_url=url)
+    assert "Another event queue of Slipway has this URL" in worker.follow(setup).message
 
 
 def test_a_denied_call_names_the_missing_permission_and_a_throttled_one_is_repeated(

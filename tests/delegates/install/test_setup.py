@@ -110,3 +110,23 @@ def test_the_built_in_delegate_has_no_setup_in_the_api(
 ) -> None:
     built_in = Delegate.objects.get(is_built_in=True)
     assert call(admin).get(f"/api/v1/delegates/{built_in.pk}/setup").status_code == 409
+
+
+def test_the_account_of_a_connector_does_not_bind_a_delegate_outside_ecs(
+    client: Client, project: Scope
+) -> None:
+    """The form fills the account in, and hides it: the delegate may have credentials of another account."""
+    answers = {**ANSWERS, "target": "DOCKER"}
+    assert (
+        client.post("/delegates/new/", {**answers, "name": "vm", "in_scope": project.path}).status_code == 302
+    )
+    delegate = Delegate.objects.get(name="vm")
+    assert delegate.aws_account == ""
+    # Of an earlier release, with the account that was filled in; another one that a call showed stays.
+    for known, expected in (("123456789012", ""), ("210987654321", "210987654321")):
+        Delegate.objects.filter(pk=delegate.pk).update(
+            aws_account=known, spec={**delegate.spec, "aws_account_id": "123456789012"}
+        )
+        assert client.post(f"/delegates/{delegate.pk}/setup/", answers).status_code == 302
+        delegate.refresh_from_db()
+        assert delegate.aws_account == expected
