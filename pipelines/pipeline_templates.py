@@ -1,19 +1,37 @@
-"""Templates of new pipelines, one per strategy."""
+"""Templates of new pipelines: one per strategy, and one of an ECS task that ends by itself."""
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from steps.kinds.registry import get_step_kind
-from steps.strategies.registry import get_strategies
+from steps.kinds.run_task import MANIFEST_EXAMPLES
+from steps.strategies.registry import (
+    StepDocument,
+    StrategySteps,
+    build_step_document,
+    get_strategies,
+    list_strategy_titles,
+)
 
+RUN_TASK: Final = "RunTask"
 _WORD_BOUNDARY = re.compile(r"(?=[A-Z])")
 
 
+def list_template_titles() -> list[tuple[str, str]]:
+    """Return the names of all templates with their titles on pages."""
+    return [*list_strategy_titles(), (RUN_TASK, "Run task")]
+
+
+def get_usual_identifier(template: str, service: str) -> str:
+    """Return the identifier of the first pipeline of a service from a template."""
+    return f"run_{service}" if template == RUN_TASK else f"deploy_{service}"
+
+
 def render_pipeline_template(
-    strategy: str,
+    template: str,
     *,
     service: str,
     environment: str,
@@ -22,15 +40,16 @@ def render_pipeline_template(
     identifier: str = "",
     is_dynamic: bool = False,
 ) -> str:
-    """Render a pipeline with one stage that deploys a service by a strategy, with its steps written out.
+    """Render a pipeline with one stage that deploys a service, or runs its task, with its steps written out.
 
-    Without `identifier`, it is that of the service after "deploy_"; a number after that is in the name too.
+    Without `identifier`, it is the usual one; a number after that is in the name too.
     For a dynamic infrastructure it includes a provisioner: a script to adapt.
     """
-    filling = get_strategies()[strategy]()
+    filling = _get_steps(template)
+    verb, where, what = ("Run", "in", "Run a task of") if template == RUN_TASK else ("Deploy", "to", "Deploy")
     stage = {
-        "identifier": f"deploy_to_{environment}",
-        "name": f"Deploy to {environment}",
+        "identifier": f"{verb.lower()}_{where}_{environment}",
+        "name": f"{verb} {where} {environment}",
         "type": "Deployment",
         "spec": {
             "deploymentType": "ECS",
@@ -42,13 +61,17 @@ def render_pipeline_template(
             },
             "execution": {
                 "steps": [_add_example_values(step) for step in filling.steps],
-                "rollbackSteps": [_add_example_values(step) for step in filling.rollback_steps],
+                **(
+                    {"rollbackSteps": [_add_example_values(step) for step in filling.rollback_steps]}
+                    if filling.rollback_steps
+                    else {}
+                ),
             },
         },
     }
-    usual = f"deploy_{service}"
+    usual = get_usual_identifier(template, service)
     number = identifier.removeprefix(f"{usual}_") if identifier.startswith(f"{usual}_") else ""
-    name = f"Deploy {title} {number}".rstrip()
+    name = f"{what} {title} {number}".rstrip()
     pipeline = {"identifier": identifier or usual, "name": name, "stages": [{"stage": stage}]}
     return yaml.dump(
         {"pipeline": pipeline},
@@ -59,25 +82,32 @@ def render_pipeline_template(
     )
 
 
-def _build_script_provisioner() -> dict[str, Any]:
+def _get_steps(template: str) -> StrategySteps:
+    if template == RUN_TASK:
+        step = build_step_document("EcsRunTask", "ecsRunTask", "ECS Run Task", **MANIFEST_EXAMPLES)
+        return StrategySteps((step,), ())
+    return get_strategies()[template]()
+
+
+def _build_script_provisioner() -> StepDocument:
     """Build an example script provisioner that creates a cluster."""
     kind = get_step_kind("ShellScriptProvision")
-    step = {"type": kind.type, "identifier": "provision", "name": kind.title, "spec": dict(kind.starter)}
-    return {"step": step}
+    return build_step_document(kind.type, "provision", kind.title, **kind.starter)
 
 
 def _add_example_values(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the step with a placeholder for each required field."""
     step = document["step"]
-    spec = {
+    examples = {
         name: f"my-{_WORD_BOUNDARY.sub('-', name).lower()}"
         for name in get_step_kind(step["type"]).required_fields
     }
+    spec = step.get("spec", examples)
     return {"step": {**step, "spec": spec} if spec else {**step}}
 
 
 class _IndentedDumper(yaml.SafeDumper):
-    """YAML dumper that indents lists and writes no anchors."""
+    """YAML dumper that indents lists, writes no anchors, and keeps the lines of a text."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         """Indent lists too."""
@@ -86,3 +116,10 @@ class _IndentedDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:
         """Return True: pipelines may not contain references."""
         return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_IndentedDumper.add_representer(str, _represent_text)

@@ -11,11 +11,14 @@ from catalog.models import Infrastructure, Service
 from guards.limits import SPEC_BYTES
 from pipelines.editor.tree_paths import build_unique_identifier
 from pipelines.models import Pipeline
-from pipelines.pipeline_templates import render_pipeline_template
+from pipelines.pipeline_templates import (
+    get_usual_identifier,
+    list_template_titles,
+    render_pipeline_template,
+)
 from rbac.models import Scope
 from rbac.operations.identifiers import find_free_name
 from rbac.policy import Principal, filter_visible
-from steps.strategies.registry import list_strategy_titles
 from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm, ScopeField
 from web.forms.resource_forms import ScopedForm, VersionField
@@ -84,12 +87,12 @@ class EmptyPipelineForm(PageForm):
 
 
 class PipelineTemplateForm(PageForm):
-    """Form for a new pipeline from a template: service, target and strategy."""
+    """Form for a new pipeline from a template: a strategy or a task, service and target."""
 
     new_resources: ClassVar[Mapping[str, NewResource]] = {
         "service": NewResource("service", "new-service", "core_service_edit")
     }
-    strategy = forms.ChoiceField()
+    strategy = forms.ChoiceField(label="Template")
     service = _NamedChoiceField(Service.objects.none(), empty_label=None)
     place = _NamedChoiceField(Infrastructure.objects.none(), empty_label=None, label="To")
 
@@ -110,7 +113,7 @@ class PipelineTemplateForm(PageForm):
                 choices.queryset = rows
         field = self.fields["strategy"]
         if isinstance(field, forms.ChoiceField):
-            field.choices = list_strategy_titles()
+            field.choices = list_template_titles()
             field.initial = DEFAULT_STRATEGY
 
     def text(self) -> str:
@@ -123,11 +126,12 @@ class PipelineTemplateForm(PageForm):
             (place.environment.identifier, place.identifier) if place else EXAMPLE_INFRASTRUCTURE
         )
         name = service.identifier if service else EXAMPLE_SERVICE
+        template = chosen.get("strategy") or DEFAULT_STRATEGY
         return render_pipeline_template(
-            chosen.get("strategy") or DEFAULT_STRATEGY,
+            template,
             service=name,
             identifier=find_free_name(
-                f"deploy_{name}", Pipeline.objects.filter(scope=self.scope), "identifier"
+                get_usual_identifier(template, name), Pipeline.objects.filter(scope=self.scope), "identifier"
             ),
             environment=environment,
             infrastructure=infrastructure,

@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from catalog.manifests.documents import parse_manifest
 from catalog.models import Service
 from deployments.models import Execution
 from pipelines.definition.parser import parse_pipeline
+from pipelines.definition.step_manifest_sources import list_sources
 from pipelines.editor.graph import build_graph
 from pipelines.editor.suggestions import build_full_schema
 from pipelines.forms.pipelines import PipelineTemplateForm
 from pipelines.models import Pipeline
-from pipelines.pipeline_templates import render_pipeline_template
+from pipelines.pipeline_templates import RUN_TASK, render_pipeline_template
 from rbac.models import Scope, User
 from steps.strategies.registry import get_strategies
 from tests.api.sample_project import PIPELINE, World, make_world
@@ -45,6 +47,18 @@ def test_every_strategy_has_a_template_that_can_be_read(strategy: str):
     assert (pipeline.stages[0].service, pipeline.stages[0].infrastructure) == ("web", "eu")
     assert pipeline.stages[0].steps
     assert "&" not in text
+
+
+def test_the_template_of_a_task_runs_it_with_manifests_to_adapt(admin: User, project: Scope) -> None:
+    Service.objects.create(scope=project, identifier="web", name="Web")
+    form = PipelineTemplateForm({"strategy": RUN_TASK}, person=admin, scope=project)
+    text = form.text()
+    (stage,) = parse_pipeline(text).stages
+    assert text.startswith("pipeline:\n  identifier: run_web\n  name: Run a task of Web\n")
+    assert [step.type for step in stage.steps] == ["EcsRunTask"]
+    definition, request = list_sources("EcsRunTask", stage.steps[0].spec)
+    assert parse_manifest(definition["content"], "task definition").value["family"] == "my-task"
+    assert parse_manifest(request["content"], "request").value["count"] == 1
 
 
 def test_a_second_pipeline_of_a_service_has_an_identifier_of_its_own(admin: User, project: Scope) -> None:
