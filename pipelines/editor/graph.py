@@ -100,6 +100,10 @@ class PipelineGraph:
     height: int
     width: int = WIDTH
 
+    @property
+    def has_rollback_steps(self) -> bool:
+        return any(step.is_rollback for stage in self.stages for step in stage.steps)
+
 
 def build_graph(pipeline: PipelineSpec) -> PipelineGraph:
     """Lay out a pipeline: stages below each other, rollback steps beside the steps."""

@@ -54,6 +54,7 @@ def test_the_template_of_a_task_runs_it_with_manifests_to_adapt(admin: User, pro
     form = PipelineTemplateForm({"strategy": RUN_TASK}, person=admin, scope=project)
     text = form.text()
     (stage,) = parse_pipeline(text).stages
+    assert not build_graph(parse_pipeline(text)).has_rollback_steps
     assert text.startswith("pipeline:\n  identifier: run_web\n  name: Run a task of Web\n")
     assert [step.type for step in stage.steps] == ["EcsRunTask"]
     definition, request = list_sources("EcsRunTask", stage.steps[0].spec)
@@ -79,6 +80,7 @@ def test_the_graph_has_a_box_for_every_step_and_none_overlap():
         ("ECS Rolling Deploy", False),
         ("ECS Rolling Rollback", True),
     ]
+    assert graph.has_rollback_steps
     assert stage.steps[0].x + stage.steps[0].width < stage.steps[1].x
     assert all(step.y + step.height < stage.y + stage.height <= graph.height for step in stage.steps)
 
