@@ -88,7 +88,8 @@ def list_work_delays(now: datetime) -> list[WorkDelay]:
     if queue.oldest_wait > MAX_MESSAGE_WAIT:
         wait = describe_seconds(queue.oldest_wait.total_seconds())
         name = settings.CELERY_TASK_DEFAULT_QUEUE
-        text = f"Queue {name} is {queue.depth} deep, the oldest message waits {wait}."
+        messages = "1 message waits" if queue.depth == 1 else f"{queue.depth} messages wait"
+        text = f"The workers are behind: {messages} in queue {name}, the oldest for {wait}."
         delays.append(WorkDelay(DelayCode.QUEUE_BACKLOG, text))
     return delays
 

@@ -51,7 +51,7 @@ def test_messages_that_nobody_takes_wait_for_a_worker(live_broker: str) -> None:
     push_message(live_broker, seconds_ago=2)
     assert list_texts() == [
         "No worker has answered for 40 s.",
-        "Queue slipway is 2 deep, the oldest message waits 38 s.",
+        "The workers are behind: 2 messages wait in queue slipway, the oldest for 38 s.",
     ]
 
 

@@ -54,7 +54,7 @@ def test_without_a_worker_the_page_says_for_how_long(execution: Execution, live_
     for path in ("", "delays/"):
         page = open_page(execution, path)
         assert "No worker has answered for 4" in page
-        assert "Queue slipway is 1 deep, the oldest message waits " in page
+        assert "The workers are behind: 1 message waits in queue slipway, the oldest for " in page
     client = Client()
     client.force_login(execution.started_by)
     document = client.get(f"/api/v1/executions/{execution.pk}/delays").json()
