@@ -52,7 +52,11 @@ class GitSyncPage(ResourcePage[GitSync]):
 def show_list(request: PageRequest) -> HttpResponse:
     """List the Git syncs."""
     syncs = list_visible(request, VIEW, list_git_syncs())
-    content = {"page": paginate_queryset(syncs, request), "can_add": can_anywhere(request.user, EDIT)}
+    content = {
+        "page": paginate_queryset(syncs, request),
+        "can_add": can_anywhere(request.user, EDIT),
+        "may_view": can_anywhere(request.user, VIEW),
+    }
     return render(request, "gitsync/list.html", content)
 
 

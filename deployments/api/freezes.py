@@ -80,10 +80,10 @@ class FreezeWindows(BaseApiView):
         if not self.is_flag_set("shared"):
             return self.list_visible(operations.MANAGE, rows, FreezeDocument)
         own_windows = filter_by_scope(request, filter_visible(self.principal, operations.MANAGE, rows))
-        inherited_windows = operations.list_inherited_windows(self.principal, self.get_named_scope())
+        applicable_windows = operations.list_applicable_windows(self.principal, self.get_named_scope())
         if identifier := request.GET.get("identifier"):
-            inherited_windows = inherited_windows.filter(identifier=identifier)
-        windows = rows.filter(Q(pk__in=own_windows.values("pk")) | Q(pk__in=inherited_windows.values("pk")))
+            applicable_windows = applicable_windows.filter(identifier=identifier)
+        windows = rows.filter(Q(pk__in=own_windows.values("pk")) | Q(pk__in=applicable_windows.values("pk")))
         return self.paginate(windows, FreezeDocument)
 
     @extend_schema(request=FreezeInput, responses={201: FreezeDocument})

@@ -1,15 +1,17 @@
 """Operations on freeze windows, and the runs that they block."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from catalog.models import Environment
+from catalog.models import Environment, Service
 from catalog.operations.resources import increment_version
 from connectors.operations.identifiers import (
     build_identifier_conflict,
@@ -30,7 +32,7 @@ from pipelines.definition.stage_targets import StageTarget, find_stage_targets
 from pipelines.models import Pipeline
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
-from rbac.policy import Forbidden, Principal, can, require
+from rbac.policy import Forbidden, Principal, build_below_filter, can, filter_visible, require
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
 
@@ -38,6 +40,8 @@ MANAGE: Final = "core_deploymentfreeze_manage"
 GLOBAL: Final = "core_deploymentfreeze_global"
 OVERRIDE: Final = "core_deploymentfreeze_override"
 _RUN: Final = "core_pipeline_execute"
+# Each of them shows the windows of a scope: a blocked run names them anyway.
+_VIEWERS: Final = (MANAGE, OVERRIDE, _RUN)
 # Nearer to both ends of the calendar a local time may have no UTC.
 _YEARS: Final = range(1970, 9999)
 
@@ -129,31 +133,61 @@ def list_active_windows(
     return list_blocking_windows(rows.select_related("scope"), places, get_database_time())
 
 
-def list_inherited_windows(actor: Principal, scope: Scope) -> QuerySet[FreezeWindow]:
-    """Return the windows of the scopes above, which also block runs of this one.
+def list_applicable_windows(actor: Principal, scope: Scope) -> QuerySet[FreezeWindow]:
+    """Return the windows of a scope and of those above it, which block its runs.
 
-    They are visible to users who may run pipelines here, or manage or override freezes: a blocked run names
-    them anyway.
+    They are visible to users who may run pipelines here, or manage or override freezes.
     """
     rows = FreezeWindow.objects.select_related("scope")
     if not can_view_freezes(actor, scope):
         return rows.none()
-    above = [path for path in scope.ancestor_paths() if path != scope.path]
-    return rows.filter(scope__path__in=above)
+    return rows.filter(scope__path__in=scope.ancestor_paths())
+
+
+def list_visible_windows(actor: Principal, scope: Scope | None) -> QuerySet[FreezeWindow]:
+    """Return the windows of a scope and below it that the actor may view: those that block its runs too."""
+    rows = FreezeWindow.objects.select_related("scope")
+    return reduce(or_, (filter_visible(actor, permission, rows, scope) for permission in _VIEWERS))
+
+
+def list_unknown_names(actor: Principal, window: FreezeWindow) -> list[str]:
+    """Return the identifiers in a window that no service or environment has, of those the actor may view."""
+    scope = window.scope
+    # Pipelines of the scope also deploy services of the scopes above.
+    reach = Q(scope__path__in=scope.ancestor_paths()) | build_below_filter(scope)
+    services = filter_visible(actor, "core_service_view", Service.objects.filter(reach))
+    environments = filter_visible(actor, "core_environment_view", Environment.objects.filter(reach))
+    return [
+        *_list_missing(window.services, services),
+        *_list_missing(window.environments, environments),
+    ]
+
+
+def _list_missing(names: Sequence[str], rows: QuerySet[Any]) -> list[str]:
+    """Return the names that no row has as its identifier; no query without names."""
+    if not names:
+        return []
+    known = set(rows.filter(identifier__in=names).values_list("identifier", flat=True))
+    return [name for name in names if name not in known]
 
 
 def can_view_freezes(actor: Principal, scope: Scope) -> bool:
     """Return whether the actor may see names and reasons of the windows that block runs of a scope."""
-    return any(can(actor, permission, scope) for permission in (MANAGE, OVERRIDE, _RUN))
+    return any(can(actor, permission, scope) for permission in _VIEWERS)
 
 
 @dataclass(frozen=True)
 class ActiveFreeze:
-    """Longest blocking window, and whether this user could override all of them."""
+    """Longest blocking window, and whether this user could override all that block."""
 
     window: FreezeWindow
     period: FreezePeriod
-    may_override: bool
+    # Scopes of windows that this user cannot override.
+    locked_scopes: tuple[str, ...]
+
+    @property
+    def may_override(self) -> bool:
+        return not self.locked_scopes
 
 
 def get_active_freeze(actor: User, pipeline: Pipeline) -> ActiveFreeze | None:
@@ -175,8 +209,15 @@ def _find_active_freeze(actor: User, scope: Scope, places: Iterable[FreezeTarget
     if not active_windows:
         return None
     window, period = active_windows[0]
-    return ActiveFreeze(
-        window, period, all(can(actor, OVERRIDE, active_window) for active_window, _ in active_windows)
+    return ActiveFreeze(window, period, _list_locked_scopes(actor, active_windows))
+
+
+def _list_locked_scopes(
+    actor: User, active_windows: Iterable[tuple[FreezeWindow, FreezePeriod]]
+) -> tuple[str, ...]:
+    """Return the scopes of the windows that this user cannot override."""
+    return tuple(
+        sorted({window.scope.path for window, _ in active_windows if not can(actor, OVERRIDE, window)})
     )
 
 
@@ -189,16 +230,23 @@ def check_freeze_override(
     """
     active_windows = list_active_windows(scope, places)
     if active_windows and not override:
-        window, period = active_windows[0]
-        raise RunFrozen(
-            f"Deployments are frozen until {period.ends:%Y-%m-%d %H:%M} UTC by {window.name}"
-            f"{f': {window.description}' if window.description else ''}. Wait, or ask someone with "
-            f"{OVERRIDE} in {window.scope.path} to override the freeze."
-        )
+        raise _build_refusal(actor, active_windows)
     for window, _ in active_windows:
         if not can(actor, OVERRIDE, window):
             raise Forbidden(OVERRIDE)
     return [window for window, _ in active_windows]
+
+
+def _build_refusal(actor: User, active_windows: Sequence[tuple[FreezeWindow, FreezePeriod]]) -> RunFrozen:
+    """Return the refusal of a run, with the window that ends last and the way out for this user."""
+    window, period = active_windows[0]
+    scopes = " and ".join(_list_locked_scopes(actor, active_windows))
+    advice = (
+        f"ask someone with {OVERRIDE} in {scopes} to override the freeze" if scopes else "override the freeze"
+    )
+    reason = f": {window.description.rstrip().rstrip('.')}" if window.description.strip() else ""
+    until = f"{period.ends:%Y-%m-%d %H:%M} UTC"
+    return RunFrozen(f"Deployments are frozen until {until} by {window.name}{reason}. Wait, or {advice}.")
 
 
 def record_override(actor: User, execution: Execution, windows: Iterable[FreezeWindow]) -> None:

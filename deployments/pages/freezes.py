@@ -13,14 +13,17 @@ from deployments.forms import FreezeForm, NewFreezeForm
 from deployments.freezes import operations
 from deployments.freezes.schedule import describe_times, get_next_period, get_period_at
 from deployments.models import FreezeWindow
+from rbac.models import Scope
 from rbac.policy import can_anywhere
-from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import CreatePage, DeletePage, ResourcePage, VersionedEditPage
+from web.forms.pages import PageRequest, get_permitted_ids, get_visible, require_sign_in
+from web.forms.resource_pages import CreatePage, DeletePage, FormPage, ResourcePage, VersionedEditPage
 from web.http.pagination import paginate_queryset
 
 MANAGE: Final = operations.MANAGE
 # As many windows of scopes above as the list shows.
 MOST_ABOVE: Final = 50
+# As many identifiers as a message names.
+MOST_NAMES: Final = 5
 
 
 def _get_window(request: PageRequest, pk: int) -> FreezeWindow:
@@ -40,19 +43,18 @@ class FreezePage(ResourcePage[FreezeWindow]):
 @require_safe
 def list_windows(request: PageRequest) -> HttpResponse:
     """List the freeze windows of the scope and of the scopes above it, with their state."""
-    windows = list_visible(request, MANAGE, FreezeWindow.objects.select_related("scope"))
-    page, now, scope = paginate_queryset(windows, request), timezone.now(), request.current_scope
-    above = (
-        list(operations.list_inherited_windows(request.user, scope).order_by("pk")[: MOST_ABOVE + 1])
-        if scope
-        else []
-    )
+    now, scope = timezone.now(), request.current_scope or Scope.objects.account()
+    page = paginate_queryset(operations.list_visible_windows(request.user, scope), request)
+    applicable = operations.list_applicable_windows(request.user, scope).exclude(scope=scope)
+    above = list(applicable.order_by("pk")[: MOST_ABOVE + 1])
     context = {
         "page": page,
         "rows": _list_rows(page.items, now),
+        "manageable_ids": get_permitted_ids(request, MANAGE, FreezeWindow, page.items),
         "above": _list_rows(above[:MOST_ABOVE], now),
         "is_more_above": len(above) > MOST_ABOVE,
         "may_add": can_anywhere(request.user, MANAGE),
+        "may_view": operations.can_view_freezes(request.user, scope),
     }
     return render(request, "deployments/freezes/list.html", context)
 
@@ -70,7 +72,20 @@ def _list_rows(windows: Iterable[FreezeWindow], now: datetime) -> list[tuple[Any
     ]
 
 
-class NewFreeze(FreezePage, CreatePage[FreezeWindow]):
+class FreezeFormPage(FreezePage, FormPage[FreezeWindow]):
+    """Form of a window, whose message warns about identifiers that match nothing."""
+
+    def get_done_message(self, saved: Any) -> str:
+        """Return the message after saving."""
+        message = super().get_done_message(saved)
+        unknown_names = operations.list_unknown_names(self.request.user, saved)
+        if not unknown_names:
+            return message
+        names = ", ".join(unknown_names[:MOST_NAMES]) + (", …" if len(unknown_names) > MOST_NAMES else "")
+        return f"{message} Check these identifiers, which nothing that you can view has: {names}."
+
+
+class NewFreeze(FreezeFormPage, CreatePage[FreezeWindow]):
     """Create a freeze window."""
 
     form_class = NewFreezeForm
@@ -87,7 +102,7 @@ class NewFreeze(FreezePage, CreatePage[FreezeWindow]):
         )
 
 
-class EditFreeze(FreezePage, VersionedEditPage[FreezeWindow]):
+class EditFreeze(FreezeFormPage, VersionedEditPage[FreezeWindow]):
     """Edit a freeze window."""
 
     form_class = FreezeForm

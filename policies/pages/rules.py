@@ -38,7 +38,11 @@ class PolicyRulePage(ResourcePage[PolicyRule]):
 def list_rules(request: PageRequest) -> HttpResponse:
     """List the policy rules."""
     rules = list_visible(request, VIEW, PolicyRule.objects.select_related("scope"))
-    content = {"page": paginate_queryset(rules, request), "can_add": can_anywhere(request.user, EDIT)}
+    content = {
+        "page": paginate_queryset(rules, request),
+        "can_add": can_anywhere(request.user, EDIT),
+        "may_view": can_anywhere(request.user, VIEW),
+    }
     return render(request, "policies/list.html", content)
 
 

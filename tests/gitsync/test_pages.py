@@ -152,3 +152,11 @@ def test_a_sync_is_made_on_a_page(git_sync: GitSync, admin: User, project: Scope
     edit = client.get(f"/git-syncs/{GitSync.objects.latest('pk').pk}/edit/").content.decode()
     assert f'<option value="{connector.pk}" selected>' in edit
     assert "Second sync" in client.get("/git-syncs/").content.decode()
+
+
+def test_a_list_without_the_right_to_view_does_not_claim_that_it_is_empty(
+    git_sync: GitSync, project: Scope, browse: Browse
+) -> None:
+    page = browse(make_person("runner", "pipeline_executor", project)).get("/git-syncs/").content.decode()
+    assert "No Git syncs to show in this scope" in page
+    assert "core_gitsync_view" in page

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from policies.models import PolicyRule
 from rbac.models import Scope, User
+from tests.fixtures.people import make_person
 
 Browse = Callable[[User], Client]
 pytestmark = pytest.mark.django_db
@@ -33,6 +34,13 @@ def test_a_rule_is_created_listed_and_shown(project: Scope, admin: User, browse:
     assert "artifact.tag != &#x27;latest&#x27;" in page
     assert PolicyRule.objects.get().identifier == "no_latest"
     assert "Choose a version." in text_of(client.get("/policy-rules/"))
+
+
+def test_a_list_without_the_right_to_view_claims_and_offers_nothing(project: Scope, browse: Browse) -> None:
+    page = text_of(browse(make_person("runner", "pipeline_executor", project)).get("/policy-rules/"))
+    assert "No policy rules to show in this scope" in page
+    assert "core_policyrule_view" in page
+    assert reverse("test-policy-condition") not in page
 
 
 def test_the_form_shows_an_example_of_each_document(project: Scope, admin: User, browse: Browse) -> None:

@@ -56,6 +56,8 @@ def test_a_run_is_held_back_with_the_reason_until_when_and_who_may_override(driv
     assert (response.status_code, response.json()["code"]) == (409, "frozen")
     for part in ("until 2999-01-01 00:00 UTC", "Holidays: Nobody is there", OVERRIDE, "account"):
         assert part in response.json()["detail"]
+    FreezeWindow.objects.update(description="Nobody is there. Call us.")
+    assert "Call us. Wait" in client.post(address, {}, format="json").json()["detail"]
     assert client.post(address, {"override_freeze": True}, format="json").status_code == 403
     FreezeWindow.objects.update(environment_kind="Production")
     assert client.post(address, {}, format="json").status_code == 201
@@ -65,7 +67,7 @@ def test_who_may_override_it_does_so_and_it_is_written_down(drive: Drive) -> Non
     account = Scope.objects.account()
     window = _create_window(account)
     admin = _create_admin(account)
-    with pytest.raises(RunFrozen):
+    with pytest.raises(RunFrozen, match=r"Wait, or override the freeze\.$"):
         run_pipeline(actor=admin, pipeline=drive.pipeline)
     execution = run_pipeline(actor=admin, pipeline=drive.pipeline, override_freeze=True)
     entry = AuditEntry.objects.get(action="freezewindow.override")
@@ -77,6 +79,9 @@ def test_a_freeze_of_the_account_is_not_overridden_from_a_project(drive: Drive) 
     _create_window(Scope.objects.account())
     scope = drive.pipeline.scope
     admin = make_person("project.admin", "project_admin", scope)
+    _create_window(scope, identifier="longer", name="Longer", ends="2999-02-01T00:00")
+    with pytest.raises(RunFrozen, match=f"by Longer.*{OVERRIDE} in account to override"):
+        run_pipeline(actor=admin, pipeline=drive.pipeline)
     with pytest.raises(Forbidden):
         run_pipeline(actor=admin, pipeline=drive.pipeline, override_freeze=True)
     assert not Execution.objects.exists()
@@ -142,6 +147,29 @@ def test_a_page_says_that_it_is_frozen_before_anybody_runs(drive: Drive) -> None
     assert "core_deploymentfreeze_override" in page
 
 
+def test_a_window_that_names_nothing_says_so_when_it_is_saved(drive: Drive) -> None:
+    browser = Client()
+    browser.force_login(_create_admin(Scope.objects.account()))
+    form = {
+        "name": "Typo",
+        "in_scope": drive.pipeline.scope.path,
+        "begins": "2030-01-01T00:00",
+        "ends": "2030-01-02T00:00",
+        "time_zone": "UTC",
+        "services": "my_app, myapp",
+        "environments": "dev",
+    }
+    page = browser.post("/freezes/new/", form, follow=True).content.decode()
+    assert "Freeze window Typo created. Check these identifiers" in page
+    assert "that you can view has: my_app." in page
+    window = FreezeWindow.objects.get()
+    edit = form | {"services": "myapp", "version": window.version}
+    page = browser.post(f"/freezes/{window.pk}/edit/", edit, follow=True).content.decode()
+    assert "Check these identifiers" not in page
+    window.refresh_from_db()
+    assert window.services == ["myapp"]
+
+
 def test_two_who_edit_a_window_lose_nothing(drive: Drive) -> None:
     window = _create_window(Scope.objects.account())
     browser = Client()
@@ -177,7 +205,7 @@ def test_another_try_in_a_window_needs_who_may_override_it(drive: Drive) -> None
     assert AuditEntry.objects.get(action="freezewindow.override").thing_id == str(execution.pk)
 
 
-def test_a_list_shows_the_windows_of_the_scopes_above_to_whom_they_hold_back(
+def test_a_list_shows_the_windows_of_the_scope_and_those_above_to_whom_they_hold_back(
     drive: Drive, browse: Callable[[User], Client]
 ) -> None:
     project = Scope.objects.get(path="account/default/demo")
@@ -197,13 +225,19 @@ def test_a_list_shows_the_windows_of_the_scopes_above_to_whom_they_hold_back(
     assert "Ours" in page.split("From scopes above")[0]
     assert f"/freezes/{account_window.pk}/" not in page
     assert "Theirs alone" not in page
-    assert "Everybody rests" in browse(runner).get("/freezes/").content.decode()
-    assert "Everybody rests" not in browse(reader).get("/freezes/").content.decode()
+    runner_page = browse(runner).get("/freezes/").content.decode()
+    assert "Everybody rests" in runner_page.split("From scopes above")[1]
+    assert "Ours" in runner_page.split("From scopes above")[0]
+    assert f"/freezes/{own_window.pk}/" not in runner_page
+    reader_page = browse(reader).get("/freezes/").content.decode()
+    assert "Everybody rests" not in reader_page
+    assert "Ours" not in reader_page
+    assert "No freeze windows to show in this scope" in reader_page
     address = "/api/v1/freeze-windows?org=default&project=demo"
     program = _create_api_client(manager)
     for client, names in (
         (program, ["holidays", "own"]),
-        (_create_api_client(runner), ["holidays"]),
+        (_create_api_client(runner), ["holidays", "own"]),
         (_create_api_client(reader), []),
     ):
         rows = client.get(f"{address}&shared=true").json()["results"]
