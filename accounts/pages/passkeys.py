@@ -67,7 +67,7 @@ def new_passkey_options(request: PageRequest) -> HttpResponse:
     """Return what the browser needs to make a passkey, after a proof of identity."""
     form = NewPasskeyForm(request.POST, person=request.user, request=request)
     if not form.is_valid():
-        raise BadInput(" ".join(str(error) for errors in form.errors.values() for error in errors))
+        raise BadInput(_describe_errors(form))
     values = form.cleaned_data
     options = passkeys.begin_registration(
         request, actor=request.user, name=values["name"], is_passwordless=values["is_passwordless"]
@@ -108,7 +108,7 @@ def remove_passkey(request: PageRequest, pk: int) -> HttpResponse:
     form = ReauthenticationForm(get_posted_data(request), person=request.user, request=request)
     if request.method == "POST" and form.is_valid():
         passkeys.remove_passkey(actor=request.user, pk=pk)
-        messages.success(request, f"{passkey.name} was removed. It opens nothing any more.")
+        messages.success(request, f"{passkey.name} was removed. It no longer signs you in.")
         return redirect("passkeys")
     content = {
         "form": form,
@@ -123,6 +123,15 @@ def _get_passkey(request: PageRequest, pk: int) -> passkeys.Passkey:
     if passkey is None:
         raise NotVisible("You have no such passkey.")
     return passkey
+
+
+def _describe_errors(form: NewPasskeyForm) -> str:
+    """Return the errors in one text, each with the label of its field."""
+    texts = []
+    for name, errors in form.errors.items():
+        label = f"{form[name].label}: " if name in form.fields else ""
+        texts += [f"{label}{error}" for error in errors]
+    return " ".join(texts)
 
 
 def _render_new(

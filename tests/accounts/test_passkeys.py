@@ -156,7 +156,9 @@ def test_a_passkey_is_added_after_the_right_password_only():
     form = {"name": "Laptop", "proof": "guessed"}
     refused = browser.post("/account/passkeys/new/options/", form)
     assert (refused.status_code, refused["Content-Type"]) == (400, "application/problem+json")
-    assert refused.json()["detail"] == "The password or code is not correct."
+    assert refused.json()["detail"] == "Your password: The password or code is not correct."
+    nothing = browser.post("/account/passkeys/new/options/", {"name": "", "proof": ""}).json()["detail"]
+    assert nothing == "Name: This field is required. Your password: This field is required."
     for _ in range(5):
         browser.post("/account/passkeys/new/options/", form)
     assert browser.post("/account/passkeys/new/options/", form).status_code == 429
@@ -274,7 +276,9 @@ def test_pages_say_where_browsers_refuse_passkeys(
 ):
     settings.PUBLIC_URL, settings.ALLOWED_HOSTS = public_url, ["*"]
     browser = open_browser(user("anna"), headers={"host": host})
-    assert sentence in browser.get("/account/passkeys/").content.decode()
+    passkeys_page = browser.get("/account/passkeys/").content.decode()
+    assert sentence in passkeys_page
+    assert "/account/passkeys/new/" not in passkeys_page
     page = browser.get("/account/passkeys/new/").content.decode()
     assert sentence in page
     assert "data-passkey-create" not in page
