@@ -32,6 +32,7 @@ _VALUE_ERRORS: Final = (
     TypeError,
     ValueError,
 )
+_MISSING_FIELD: Final = "no such member in mapping:"
 # The parser keeps the text that it reads.
 _parser_lock = threading.Lock()
 
@@ -52,6 +53,14 @@ class EvaluationFailed(Exception):
 
 class UndeclaredName(EvaluationFailed):
     """Condition with a name that its documents do not have."""
+
+
+class MissingField(EvaluationFailed):
+    """Condition that reads a field that its document does not have."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no field {name}")
+        self.name = name
 
 
 class NotBoolean(EvaluationFailed):
@@ -172,6 +181,8 @@ def _describe_error(error: Exception) -> EvaluationFailed:
     message = str(error.args[0] if error.args else error).partition(" (in activation")[0]
     if message.startswith("undeclared reference"):
         return UndeclaredName(message)
+    if message.startswith(_MISSING_FIELD):
+        return MissingField(message.removeprefix(_MISSING_FIELD).strip(" '"))
     if message.startswith("found no matching overload") or message == "no such overload":
         return EvaluationFailed("it compares or combines values of different types")
     return EvaluationFailed(message[:200])

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from guards.limits import POLICY_EVALUATION_MILLISECONDS, POLICY_TOTAL_MILLISECONDS
 from guards.text import find_text_problem
 from policies.models import PolicyRule
-from policies.subjects import EXAMPLES, Document
+from policies.subjects import EXAMPLES, OPEN_NAMES, Document
 from rbac.models import Scope
 from web.http.problems import BadInput
 
@@ -45,7 +45,7 @@ class Violation:
         """Return the sentence that names the rule, and what to do."""
         name = f"Policy rule {self.rule.name} ({self.rule.scope.path}/{self.rule.identifier})"
         if self.reason:
-            return f"{name} cannot be evaluated, so it counts as not met: {self.reason}."
+            return f"{name} cannot be evaluated, so it counts as not met: {self.reason}. {self.rule.message}"
         return f"{name}: {self.rule.message}"
 
     def to_json(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def require_no_refusals(violations: Iterable[Violation], subject: str) -> None:
 def find_condition_problem(condition: str, subject: str) -> dict[str, Any] | None:
     """Return the error of a condition that no document of its subject could meet; None if there is none.
 
-    A key that the example lacks is no error: inputs and manifests have their own.
+    A field that the example lacks is no error beside inputs or a manifest, which have fields of their own.
     """
     conditions = load_conditions()
     text = condition.replace("\r\n", "\n").strip()
@@ -120,9 +120,23 @@ def find_condition_problem(condition: str, subject: str) -> dict[str, Any] | Non
         return {"path": "condition", "message": f"The condition has an {bad}. Names: {names}."}
     except conditions.NotBoolean as bad:
         return {"path": "condition", "message": f"The condition is not usable: {bad}."}
+    except conditions.MissingField as bad:
+        return None if _reads_open_names(text) else _build_field_problem(subject, bad.name)
     except conditions.EvaluationFailed:
         return None
     return None
+
+
+def _reads_open_names(condition: str) -> bool:
+    paths = load_conditions().compile_condition(condition).paths
+    return any(path.partition(".")[0] in OPEN_NAMES for path in paths)
+
+
+def _build_field_problem(subject: str, name: str) -> dict[str, Any]:
+    message = (
+        f"A {subject.lower()} has no field {name}. Compare the condition with the example of its document."
+    )
+    return {"path": "condition", "message": message}
 
 
 def _evaluate_rule(rule: PolicyRule, document: "CelDocument", deadline: float) -> Violation | None:

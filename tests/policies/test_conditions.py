@@ -40,7 +40,7 @@ def test_a_condition_is_evaluated_on_the_document(condition: str, is_met: bool) 
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        ("artifact.missing == 'a'", "no such member"),
+        ("artifact.missing == 'a'", "there is no field missing"),
         ("artifact.tag > 3", "different types"),
         ("size(attempt) > 0", "different types"),
         ("attempt / 0 > 1", "divide by zero"),
@@ -115,6 +115,8 @@ def test_the_values_that_a_condition_names_are_listed() -> None:
         ("artefact.tag == 'a'", "undeclared reference to 'artefact'"),
         ("artifact.tag", "neither true nor false"),
         ("artifact.tag ==", "cannot be parsed at line 1"),
+        ("artifact.tga != 'latest'", "A run has no field tga."),
+        ("stages.all(s, s.env.kind != 'Production')", "A run has no field env."),
         (" ", "Enter a condition"),
     ],
 )

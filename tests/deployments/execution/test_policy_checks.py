@@ -102,9 +102,9 @@ def test_a_rule_that_cannot_be_evaluated_refuses_with_the_reason(world: World, a
     add_rule(world.scope, "inputs.ticket != ''")
     with pytest.raises(PolicyViolated) as refusal:
         run_pipeline(actor=admin, pipeline=world.pipeline)
-    assert (
-        "cannot be evaluated, so it counts as not met: no such member" in refusal.value.errors[0]["message"]
-    )
+    message = refusal.value.errors[0]["message"]
+    assert "cannot be evaluated, so it counts as not met: there is no field ticket. " in message
+    assert message.endswith(PolicyRule.objects.get().message)
 
 
 def test_rules_of_archived_scopes_and_of_other_projects_do_not_apply(world: World, admin: User) -> None:
