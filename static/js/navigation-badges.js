@@ -3,7 +3,8 @@
 import { h, find, findAll } from "./dom.js";
 
 const LONGEST_WAIT = 60_000;
-const GONE = new Set([4401, 4403, 4404]);
+const SIGNED_OUT = 4401;
+const GONE = new Set([SIGNED_OUT, 4403, 4404]);
 const LABELS = { waiting: " waiting for you", drift: " changed outside Slipway" };
 const findLinks = (name) => findAll(`[data-badge="${name}"]`);
 
@@ -28,6 +29,12 @@ export function startNavigationBadges() {
   let socket = null;
   let timer = 0;
   let failures = 0;
+  let sessionEnd = null;
+
+  async function onSignedOut() {
+    sessionEnd ??= await import("./session-end.js");
+    sessionEnd.showSessionEnd();
+  }
 
   function connect() {
     clearTimeout(timer);
@@ -35,10 +42,12 @@ export function startNavigationBadges() {
     socket = new WebSocket(address);
     socket.addEventListener("message", ({ data }) => {
       failures = 0;
+      sessionEnd?.hideSessionEnd();
       for (const [name, count] of Object.entries(JSON.parse(data))) if (LABELS[name]) show(name, count);
     });
     socket.addEventListener("close", ({ code }) => {
       socket = null;
+      if (code === SIGNED_OUT) onSignedOut();
       if (GONE.has(code)) return;
       failures += 1;
       const longest = Math.min(LONGEST_WAIT, 500 * 2 ** failures);
@@ -48,5 +57,7 @@ export function startNavigationBadges() {
 
   connect();
   addEventListener("online", connect);
+  // Back from the tab in which the person has signed in again.
+  addEventListener("focus", connect);
   document.addEventListener("visibilitychange", () => (document.hidden ? socket?.close() : connect()));
 }
