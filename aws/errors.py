@@ -104,9 +104,13 @@ class Denied(AwsError):
 
     @property
     def display_message(self) -> str:
-        target = f" on {self.resource}" if self.resource else ""
         holder = f" of {self.principal}" if self.principal else " of these credentials"
-        return f"AWS denied {self.action}{target}: allow this action in the IAM policy{holder}."
+        return f"{self.refusal}: allow this action in the IAM policy{holder}."
+
+    @property
+    def refusal(self) -> str:
+        """Return what AWS denied, without the remedy."""
+        return f"AWS denied {self.action}" + (f" on {self.resource}" if self.resource else "")
 
     def to_record(self) -> dict[str, Any]:
         return super().to_record() | {

@@ -190,7 +190,7 @@ def find_site_remedy(problem: str) -> str:
 
 def describe_with_remedy(connector: Connector, error: AwsError, region: str) -> str:
     """Return the message of a registry or ECR error with its remedy."""
-    message = error.display_message.rstrip(".")
+    message = (error.refusal if isinstance(error, Denied) else error.display_message).rstrip(".")
     if connector.kind != Connector.Kind.AWS:
         step = find_site_remedy(message)
     elif isinstance(error, NotFound):

@@ -322,6 +322,7 @@ def test_a_denied_call_names_the_missing_permission_and_a_throttled_one_is_repea
     sandbox.fault("denied", service="cloudformation", operation="CreateStack", count=1)
     setup = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
     assert "Allow cloudformation:CreateStack to" in setup.message
+    assert setup.message.casefold().count("allow ") == 1, "the remedy stands there once"
     assert setup.message.endswith("Then set up events again.")
     sandbox.fault("throttle", service="cloudformation", operation="CreateStack", count=1)
     setup = worker.follow(start_event_queue_setup(actor=admin, connector=connector))
