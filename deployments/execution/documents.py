@@ -190,7 +190,11 @@ def _build_units(step: StepExecution) -> list[dict[str, Any]]:
     for row in step.actions.all():
         grouped[row.unit].append(row)
     return [
-        {"name": name, "status": _get_unit_status(rows), "actions": [_build_action(row) for row in rows]}
+        {
+            "name": name,
+            "status": _get_unit_status(step, rows),
+            "actions": [_build_action(row, step) for row in rows],
+        }
         for name, rows in grouped.items()
     ]
 
@@ -205,24 +209,36 @@ def _build_rollback_units(step: StepExecution, siblings: list[StepExecution]) ->
         if row.undo_state in (UndoState.KNOWN, UndoState.READY, UndoState.SENT)
         or row.state in (ActionState.UNDONE, ActionState.NOT_RESTORED)
     ]
-    actions = [{**_build_action(row), "title": f"Undo: {row.title}"} for row in rows]
+    actions = [{**_build_action(row, step), "title": f"Undo: {row.title}"} for row in rows]
     return [{"name": "Rollback", "status": step.status, "actions": actions}] if actions else []
 
 
-def _build_action(row: ActionRun) -> dict[str, Any]:
+def _build_action(row: ActionRun, step: StepExecution) -> dict[str, Any]:
+    """Return the document of an action; one that the end of its step interrupted ends with the step."""
+    interrupted = _is_interrupted(row, step)
     return {
         "title": row.title,
-        "state": row.state,
+        "state": step.status if interrupted else row.state,
         "detail": row.detail,
         "started_at": _format_time(row.started_at),
-        "ended_at": _format_time(row.ended_at),
+        "ended_at": _format_time(row.ended_at or (step.ended_at if interrupted else None)),
     }
 
 
-def _get_unit_status(rows: list[ActionRun]) -> str:
+def _is_interrupted(row: ActionRun, step: StepExecution) -> bool:
+    """Return whether a decision or an abort ended the step in the middle of an action.
+
+    The row keeps its state, which a rollback or a retry needs.
+    """
+    return row.step_id == step.pk and row.state == ActionState.STARTED and step.ended_at is not None
+
+
+def _get_unit_status(step: StepExecution, rows: list[ActionRun]) -> str:
     states = {row.state for row in rows}
     if ActionState.FAILED in states or ActionState.NOT_RESTORED in states:
         return Status.FAILED
+    if any(_is_interrupted(row, step) for row in rows):
+        return step.status
     if states <= {ActionState.WAITING}:
         return Status.QUEUED
     if states <= {ActionState.SKIPPED, ActionState.WAITING}:

@@ -213,6 +213,8 @@ export class ExecutionStateView {
     const step = can.decide && skippable(steps(this.state));
     this.part("skip").hidden = !step;
     if (step) for (const part of findAll("[data-x-skip-step]")) part.textContent = part.value = step[part.tagName === "INPUT" ? "identifier" : "name"];
+    const mere = step && step.intervention.until ? "time" : "result";
+    for (const part of findAll("[data-x-skip]")) part.hidden = part.dataset.xSkip !== mere;
     for (const name of ["abort", "rollback", "attempt"]) {
       const button = this.part(name);
       button.disabled = !can[name];

@@ -1,13 +1,24 @@
 """The step that waits: as long as it says, and no longer."""
 
+from typing import Any
+
 import pytest
 
-from deployments.execution.operations import decide_step
+from deployments.execution.documents import build_execution_document
+from deployments.execution.operations import abort_execution, decide_step
+from deployments.models import Execution
 from pipelines.operations.pipelines import PipelineNotRunnable
+from rbac.models import User
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def read_actions(execution: Execution, principal: User) -> list[dict[str, Any]]:
+    """Return the actions of the step as the page and the API show them."""
+    (stage,) = build_execution_document(execution, principal)["stages"]
+    return [action for unit in stage["steps"][0]["units"] for action in unit["actions"]]
 
 
 def _wait(duration: str) -> str:
@@ -48,3 +59,16 @@ def test_a_person_may_go_on_sooner_and_nothing_stays_unknown(write: Write, drive
     drive.until_over(execution, most_seconds=120)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
     assert "deployer decided about step Wait: skip" in drive.log(execution)
+    (action,) = read_actions(execution, drive.deployer)
+    assert (action["state"], action["ended_at"] is not None) == ("SKIPPED", True), "no clock goes on"
+
+
+def test_an_action_that_an_abort_interrupts_ends_with_it(write: Write, drive: Drive) -> None:
+    execution = write(_wait("2d")).start()
+    drive.pass_time(30)
+    (action,) = read_actions(execution, drive.deployer)
+    assert (action["state"], action["ended_at"]) == ("STARTED", None)
+    abort_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution, most_seconds=120)
+    (action,) = read_actions(execution, drive.deployer)
+    assert (action["state"], action["ended_at"] is not None) == ("ABORTED", True)
