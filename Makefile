@@ -74,7 +74,7 @@ freeze-migrations: $(VENV)/dev.stamp ## Freeze new migrations; those that landed
 	@$(BIN)/python -m tests.ops.frozen_migrations
 
 .PHONY: bench
-bench: $(VENV)/dev.stamp ## Measure, and print ratios
+bench: $(VENV)/dev.stamp ## Measure, and print ratios; BENCH_FIGURES=FILE continues a run that was cut
 	@$(BIN)/python -m benchmarks
 
 .PHONY: bench-agents

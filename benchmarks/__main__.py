@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 # A throwaway SQLite, whatever the environment of the developer says; servers would log between the figures.
 os.environ.update(
@@ -34,6 +35,7 @@ from benchmarks import (
     start,
 )
 from benchmarks.goals import Figure, format_goals
+from benchmarks.kept_figures import KeptFigures, UnreadableFigures
 
 logger = logging.getLogger(__name__)
 MEASUREMENTS = {
@@ -60,21 +62,27 @@ def main() -> None:
     names = sys.argv[1:] or list(MEASUREMENTS)
     if unknown := [name for name in names if name not in MEASUREMENTS]:
         sys.exit(f"No measurement {', '.join(unknown)}; there are {', '.join(MEASUREMENTS)}.")
+    try:
+        kept = KeptFigures.load(Path(path) if (path := os.environ.get("BENCH_FIGURES")) else None)
+    except UnreadableFigures as error:
+        sys.exit(str(error))
     # The product's own log would stand between the figures.
     logging.disable(logging.INFO)
     call_command("migrate", verbosity=0)
-    figures: list[Figure] = []
     failed = []
     for name in names:
         print(f"\n{(MEASUREMENTS[name].__doc__ or '').strip()}", flush=True)
+        if name in kept.measurements:
+            print(f"  {kept.measurements[name]}", flush=True)
+            continue
         try:
-            figures += _print_report(MEASUREMENTS[name].report())
+            kept.keep(name, _print_report(MEASUREMENTS[name].report()))
         except Exception:
             # The others may take an hour, and do not need this one.
             logger.exception("The measurement %s failed", name)
             failed.append(name)
     print()
-    for text in format_goals(figures, is_whole=not sys.argv[1:]):
+    for text in format_goals(kept.list_figures(), is_whole=not sys.argv[1:]):
         print(text)
     if failed:
         sys.exit(f"{', '.join(failed)} failed.")
