@@ -64,10 +64,18 @@ class TriggerForm(PageForm):
         fields = {f"{SPEC}{setting.name}": _build_setting_field(setting) for setting in kind.settings}
         fields |= {f"{INPUTS}{variable.name}": _build_input_field(variable) for variable in self.variables}
         self.fields.update(fields)
+        if not kind.has_payload:
+            self._describe_values(list(kind.values))
         names = ["name", "identifier", *fields, "service_account", "is_enabled"]
         names.insert(2 + len(kind.settings), "tag")
         names.insert(2 + len(kind.settings), "conditions")
         self.order_fields(names)
+
+    def _describe_values(self, names: list[str]) -> None:
+        """Name expressions that events without a payload have."""
+        example = f"<+trigger.{names[0]}>"
+        self.fields["conditions"].help_text = f"One in each line, on values such as {example}. All must hold."
+        self.fields["tag"].help_text = "If empty, the run deploys the default tag of the service."
 
     def keep_account(self, account: ServiceAccount | None) -> None:
         """Offer the present service account too, which another person chose."""
@@ -81,7 +89,7 @@ class TriggerForm(PageForm):
         data = self.cleaned_data
         return TriggerSpec(
             name=data["name"],
-            spec={setting.name: self._read_setting(setting) for setting in self.kind.settings},
+            spec=self._read_settings(),
             service_account=data["service_account"],
             tag=data["tag"],
             inputs={
@@ -92,6 +100,16 @@ class TriggerForm(PageForm):
             conditions=_split_lines(data["conditions"]),
             is_enabled=data["is_enabled"],
         )
+
+    def read_settings(self) -> dict[str, str | list[str]] | None:
+        """Return the entered settings, or None if one is invalid; only their errors are kept."""
+        names = {f"{SPEC}{setting.name}" for setting in self.kind.settings}
+        for name in [name for name in self.errors if name not in names]:
+            del self.errors[name]
+        return None if self.errors else self._read_settings()
+
+    def _read_settings(self) -> dict[str, str | list[str]]:
+        return {setting.name: self._read_setting(setting) for setting in self.kind.settings}
 
     def _read_setting(self, setting: Setting) -> str | list[str]:
         text = self.cleaned_data[f"{SPEC}{setting.name}"]

@@ -168,8 +168,8 @@ class TimesPage(FormPage[Any]):
             return super().post(request, **kwargs)
         form: Any = self.build_form()
         kind, times = self.get_kind(), []
-        if form.is_valid():
-            spec = form.build_spec().spec
+        spec = form.read_settings()
+        if spec is not None:
             problems = kind.list_problems(spec)
             if problems:
                 form.add_problem(BadInput("The settings are not valid.", errors=problems))

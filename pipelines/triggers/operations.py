@@ -1,8 +1,9 @@
 """Operations on triggers: create, update, enable, rotate the secret, delete, redeliver."""
 
+import re
 import secrets
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
+from catalog.operations import TAG_PATTERN
 from catalog.operations.resources import increment_version
 from connectors.operations.identifiers import (
     build_identifier_conflict,
@@ -229,8 +231,8 @@ def _apply_spec(trigger: Trigger, spec: TriggerSpec, actor: User) -> None:
     problems = [
         *(kind.list_problems(spec.spec) or kind.list_reference_problems(spec.spec, trigger.pipeline, actor)),
         *_list_account_problems(trigger, spec.service_account, actor),
-        *_list_condition_problems(spec.conditions),
-        *_list_mapping_problems(trigger.pipeline, spec),
+        *_list_condition_problems(kind, spec.conditions),
+        *_list_mapping_problems(kind, trigger.pipeline, spec),
     ]
     if problems:
         raise BadInput("The trigger is not valid.", errors=problems)
@@ -262,7 +264,7 @@ def _list_account_problems(
         yield {"path": "service_account", "message": message}
 
 
-def _list_condition_problems(conditions: Sequence[str]) -> Iterator[dict[str, str]]:
+def _list_condition_problems(kind: TriggerKind, conditions: Sequence[str]) -> Iterator[dict[str, str]]:
     if len(conditions) > TRIGGER_CONDITIONS:
         yield {"path": "conditions", "message": f"may be {TRIGGER_CONDITIONS} at most"}
         return
@@ -272,12 +274,13 @@ def _list_condition_problems(conditions: Sequence[str]) -> Iterator[dict[str, st
         except BadConditionError as bad:
             yield {"path": "conditions", "message": f"{text}: {bad}"}
         else:
-            foreign = next((path for path in paths if not _is_own_path(path)), None)
-            if foreign is not None:
-                yield {"path": "conditions", "message": _describe_foreign_path(foreign)}
+            if message := _find_path_problem(kind, paths):
+                yield {"path": "conditions", "message": message}
 
 
-def _list_mapping_problems(pipeline: Pipeline, spec: TriggerSpec) -> Iterator[dict[str, str]]:
+def _list_mapping_problems(
+    kind: TriggerKind, pipeline: Pipeline, spec: TriggerSpec
+) -> Iterator[dict[str, str]]:
     variables = {variable.name: variable for variable in list_pipeline_variables(pipeline)}
     for name in spec.inputs:
         if name not in variables:
@@ -289,11 +292,14 @@ def _list_mapping_problems(pipeline: Pipeline, spec: TriggerSpec) -> Iterator[di
         ("tag", spec.tag),
         *((f"inputs.{name}", value) for name, value in spec.inputs.items()),
     ):
-        if message := _find_value_problem(value):
+        if message := _find_value_problem(kind, value):
             yield {"path": path, "message": message}
+    if spec.tag and not has_expression(spec.tag) and not re.match(TAG_PATTERN, spec.tag):
+        message = "Use up to 128 letters, digits, dots, dashes and underscores, or an expression."
+        yield {"path": "tag", "message": message}
 
 
-def _find_value_problem(value: Any) -> str:
+def _find_value_problem(kind: TriggerKind, value: Any) -> str:
     """Return the problem of a tag or an input, which may have expressions of the event; "" if it is valid."""
     if not isinstance(value, str | int | float | bool):
         return "must be a text, a number, true or false"
@@ -305,14 +311,21 @@ def _find_value_problem(value: Any) -> str:
         return f"must have at most {EXPRESSION_CHARACTERS}"
     paths = [path for _, path in find_paths(value)]
     if has_expression(value) and not paths:
-        return "an expression has no end: write it as <+trigger.payload.name>"
-    foreign = next((path for path in paths if not is_path(path) or not _is_own_path(path)), None)
-    return "" if foreign is None else _describe_foreign_path(foreign)
+        return f"An expression has no end: write it as {_build_example(kind)}."
+    return _find_path_problem(kind, paths)
 
 
-def _is_own_path(path: str) -> bool:
-    return path.startswith("trigger.")
+def _find_path_problem(kind: TriggerKind, paths: Iterable[str]) -> str:
+    """Return the problem of the first path that no event of a kind has, "" if there is none."""
+    for path in paths:
+        if not is_path(path) or not path.startswith("trigger."):
+            return f"<+{path}> is not of the event: use {_build_example(kind)}."
+        if not kind.has_payload and path.split(".")[1] == "payload":
+            return (
+                f"Events of this kind have no payload, so there is no <+{path}>: use {_build_example(kind)}."
+            )
+    return ""
 
 
-def _describe_foreign_path(path: str) -> str:
-    return f"<+{path}> is not of the event: use <+trigger.payload.name>."
+def _build_example(kind: TriggerKind) -> str:
+    return "<+trigger.payload.name>" if kind.has_payload else f"<+trigger.{next(iter(kind.values))}>"

@@ -70,9 +70,9 @@ class PipelineTrigger(TriggerKind):
         source = Pipeline.objects.filter(scope=pipeline.scope_id, identifier=spec.get(PIPELINE, "")).first()
         message = ""
         if source is None or not can(actor, _VIEW, source):
-            message = f"there is no pipeline {spec.get(PIPELINE)} in this scope"
+            message = f"There is no pipeline {spec.get(PIPELINE)} in this scope, or you cannot view it."
         elif source.pk == pipeline.pk:
-            message = "a pipeline cannot follow itself"
+            message = "A pipeline cannot follow itself."
         if message:
             yield {"path": f"spec.{PIPELINE}", "message": message}
 

@@ -52,7 +52,7 @@ class Schedule(TriggerKind):
         if problems := super().list_problems(spec):
             return problems
         if not _find_zone(spec):
-            message = "is not an IANA time zone, such as Europe/Berlin"
+            message = "Enter an IANA time zone, such as Europe/Berlin."
             return [{"path": f"spec.{TIME_ZONE}", "message": message}]
         if problem := _find_cron_problem(spec):
             return [{"path": f"spec.{CRON}", "message": problem}]
@@ -97,9 +97,15 @@ def _find_zone(spec: Mapping[str, Any]) -> ZoneInfo | None:
 def _find_cron_problem(spec: Mapping[str, Any]) -> str:
     text = spec[CRON]
     if len(text.split()) != _FIELDS:
-        return f"must have {_FIELDS} fields: minute, hour, day of the month, month, day of the week"
+        return f"Enter {_FIELDS} fields: minute, hour, day of the month, month, day of the week."
     try:
         times = _iterate_times(spec, datetime.now(UTC))
-        return "" if next(times, None) else "never comes: no month has such a day"
+        return "" if next(times, None) else "This time never comes: no month has such a day."
     except CronSimError as error:
-        return f"is not a cron expression: {error}"
+        return f"This is not a cron expression: {_describe_error(error)}."
+
+
+def _describe_error(error: CronSimError) -> str:
+    """Return which field is wrong, with the names of the form."""
+    field = str(error).removeprefix("Bad ").replace("-", " ").replace("of ", "of the ")
+    return f"the {field} is wrong"

@@ -81,7 +81,7 @@ def test_a_new_trigger_shows_its_secret_once(world: World, client: Client) -> No
         ({"service_account": "999999"}, "Select a valid choice."),
         ({"conditions": "<+trigger.tag> ="}, "cannot be read"),
         ({"conditions": '<+pipeline.name> == "x"'}, "<+pipeline.name> is not of the event"),
-        ({"tag": "<+trigger.payload.tag"}, "an expression has no end"),
+        ({"tag": "<+trigger.payload.tag"}, "An expression has no end"),
         ({"tag": '<+secrets.getValue("account.key")>'}, "is not of the event"),
         ({"inputs.replicas": "<+env.name>"}, "is not of the event"),
         ({"name": "a\u202eb"}, "changes the text direction"),

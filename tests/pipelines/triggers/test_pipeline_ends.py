@@ -105,7 +105,7 @@ def test_a_disabled_trigger_and_another_scope_hear_nothing(
 
 
 @pytest.mark.parametrize(
-    ("leader", "message"), [("smoke", "cannot follow itself"), ("missing", "there is no pipeline missing")]
+    ("leader", "message"), [("smoke", "cannot follow itself"), ("missing", "There is no pipeline missing")]
 )
 def test_a_pipeline_that_cannot_be_followed_is_refused(
     world: World, smoke: Pipeline, admin: User, leader: str, message: str

@@ -71,12 +71,12 @@ def test_the_29_of_february_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("spec", "path", "message"),
     [
-        ({"cron": "61 * * * *", "time_zone": "UTC"}, "spec.cron", "is not a cron expression"),
-        ({"cron": "* * * *", "time_zone": "UTC"}, "spec.cron", "must have 5 fields"),
-        ({"cron": "* * * * * *", "time_zone": "UTC"}, "spec.cron", "must have 5 fields"),
-        ({"cron": "0 0 30 2 *", "time_zone": "UTC"}, "spec.cron", "is not a cron expression"),
-        ({"cron": "0 0 * * *", "time_zone": "Mars/Olympus"}, "spec.time_zone", "is not an IANA time zone"),
-        ({"cron": "0 0 * * *", "time_zone": "../etc/passwd"}, "spec.time_zone", "is not an IANA time zone"),
+        ({"cron": "61 * * * *", "time_zone": "UTC"}, "spec.cron", "the minute is wrong"),
+        ({"cron": "* * * *", "time_zone": "UTC"}, "spec.cron", "Enter 5 fields"),
+        ({"cron": "* * * * * *", "time_zone": "UTC"}, "spec.cron", "Enter 5 fields"),
+        ({"cron": "0 0 30 2 *", "time_zone": "UTC"}, "spec.cron", "the day of the month is wrong"),
+        ({"cron": "0 0 * * *", "time_zone": "Mars/Olympus"}, "spec.time_zone", "Enter an IANA time zone"),
+        ({"cron": "0 0 * * *", "time_zone": "../etc/passwd"}, "spec.time_zone", "Enter an IANA time zone"),
         ({"cron": ["0"], "time_zone": "UTC"}, "spec.cron", "must be a text"),
         ({"cron": "0 0 * * *", "zone": "UTC"}, "spec.zone", "unknown setting"),
     ],
@@ -172,11 +172,13 @@ def test_the_form_shows_the_next_five_runs_before_saving(world: World, admin: Us
     fields = {"name": "Nightly", "service_account": world.service_account.pk, "is_enabled": "on"}
     spec = {f"spec.{name}": value for name, value in BERLIN.items()}
     with at_time(NOON):
-        page = client.post(address, fields | spec | {"times": "1"}).content.decode()
+        # Name and service account can follow later.
+        page = client.post(address, spec | {"times": "1"}).content.decode()
         assert page.count("<li><time") == 5
+        assert "This field is required" not in page
         assert "2026-11-27 01:30 UTC" in page
         wrong = client.post(address, fields | spec | {"spec.cron": "soon", "times": "1"})
-        assert "must have 5 fields" in unescape(wrong.content.decode())
+        assert "Enter 5 fields" in unescape(wrong.content.decode())
         assert not Trigger.objects.filter(kind="schedule").exists()
         assert client.post(address, fields | spec).status_code == 302
         trigger = Trigger.objects.get(kind="schedule")
@@ -184,3 +186,22 @@ def test_the_form_shows_the_next_five_runs_before_saving(world: World, admin: Us
         assert "2026-11-27 01:30 UTC" in client.get(f"/triggers/{trigger.pk}/").content.decode()
         trial = client.post(f"/triggers/{trigger.pk}/try/", {"payload": "{}"}).content.decode()
     assert "would start a run" in trial
+
+
+def test_what_no_event_of_a_schedule_has_is_refused_when_it_is_saved(
+    world: World, admin: User, browse: Browse
+) -> None:
+    client, address = browse(admin), f"/pipelines/{world.pipeline.pk}/triggers/new/schedule/"
+    assert "trigger.payload" not in unescape(client.get(address).content.decode())
+    fields = {"name": "Nightly", "service_account": world.service_account.pk, "is_enabled": "on"}
+    fields |= {f"spec.{name}": value for name, value in BERLIN.items()}
+    for wrong, message in (
+        ({"tag": "<+trigger.payload.tag>"}, "Events of this kind have no payload"),
+        ({"conditions": '<+trigger.payload.status> == "ok"'}, "Events of this kind have no payload"),
+        ({"tag": "a b"}, "Use up to 128 letters"),
+    ):
+        response = client.post(address, fields | wrong)
+        assert response.status_code == 400
+        assert message in unescape(response.content.decode())
+    right = {"tag": "nightly", "conditions": '<+trigger.scheduled_at> != ""'}
+    assert client.post(address, fields | right).status_code == 302
