@@ -28,7 +28,8 @@ def require_valid_identifier(identifier: str) -> None:
 def build_identifier_conflict(kind: str, identifier: str) -> Conflict:
     """Return the refusal of an identifier that the scope already has."""
     article = "an" if kind[0] in "aeiou" else "a"
-    return Conflict(f"There is already {article} {kind} with the identifier {identifier} here.")
+    used = f"There is already {article} {kind} with the identifier {identifier} here."
+    return Conflict(f"{used} Enter another identifier.")
 
 
 def build_in_use_conflict(thing: Model, problem: ProtectedError) -> Conflict:

@@ -147,6 +147,16 @@ def test_a_page_says_that_it_is_frozen_before_anybody_runs(drive: Drive) -> None
     assert "core_deploymentfreeze_override" in page
 
 
+def test_an_override_stays_selected_when_the_run_is_refused_for_another_reason(drive: Drive) -> None:
+    _create_window(drive.pipeline.scope)
+    browser, address = Client(), f"/pipelines/{drive.pipeline.pk}/run/"
+    browser.force_login(_create_admin(Scope.objects.account()))
+    box = 'name="override_freeze" value="1"'
+    assert f"{box}>" in browser.get(address).content.decode()
+    page = browser.post(address, {"tag": "a b", "override_freeze": "1"}).content.decode()
+    assert f"{box} checked>" in page
+
+
 def test_a_window_that_names_nothing_says_so_when_it_is_saved(drive: Drive) -> None:
     browser = Client()
     browser.force_login(_create_admin(Scope.objects.account()))
