@@ -13,8 +13,9 @@ from django.urls import resolve
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from cli.client import Answer, ApiClient
+from cli.client import Answer, ApiClient, ApiRefusal
 from cli.credentials import SignIn
+from cli.errors import CliError, ExitCode
 from rbac.models import User
 
 _PREFIX: Final = "/api/v1/"
@@ -23,9 +24,11 @@ _PREFIX: Final = "/api/v1/"
 class LocalApiClient(ApiClient):
     """Client that calls the views as a user, in the current transaction and without a rate limit."""
 
-    def __init__(self, user: User) -> None:
+    def __init__(self, user: User, account_name: str = "") -> None:
+        """Act as a user; with `account_name`, refusals name its service account."""
         self.sign_in = SignIn("Slipway", "")
         self._user = user
+        self._account_name = account_name
 
     def send(
         self,
@@ -62,6 +65,20 @@ class LocalApiClient(ApiClient):
         )(request, *match.args, **match.kwargs)
         answer.render()
         return self._parse(httpx.Response(answer.status_code, content=answer.content, headers=answer.headers))
+
+    def _build_error(self, response: httpx.Response) -> CliError:
+        if response.status_code == httpx.codes.FORBIDDEN and self._account_name:
+            return _build_forbidden(self._account_name, response.json())
+        return super()._build_error(response)
+
+
+def _build_forbidden(account_name: str, problem: Mapping[str, Any]) -> ApiRefusal:
+    """Return the refusal in words for whoever pushes, who has other permissions than the service account."""
+    missing = ", ".join(error["message"] for error in problem.get("errors", []) if error.get("message"))
+    if not missing:
+        return ApiRefusal(str(problem["detail"]), [], code=ExitCode.FORBIDDEN)
+    detail = f"The service account {account_name} needs {missing}."
+    return ApiRefusal(detail, [], next_step="Give it a role with this permission.", code=ExitCode.FORBIDDEN)
 
 
 def _build_authentication(user: User) -> type[BaseAuthentication]:

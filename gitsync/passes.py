@@ -124,7 +124,7 @@ class SyncPass:
         if faults:
             self.fail(files.commit, faults)
             return
-        client = LocalApiClient(user)
+        client = LocalApiClient(user, str(self.sync.service_account))
         mark = current_request.set(replace(NO_REQUEST, source=AUDIT_SOURCE))
         try:
             plan = build_plan(client, parsed.documents, deletable=self._list_keys())

@@ -14,7 +14,7 @@ from gitsync.operations import request_sync
 from gitsync.passes import LeaseLost, SyncPass, advance_sync
 from notifications.models import NotificationRule
 from pipelines.models import Pipeline
-from rbac.models import AuditEntry, RoleAssignment, Scope, User
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from tests.fixtures.git import GitServer
 from tests.gitsync.conftest import ENVIRONMENT, SERVICE, RunPass, change_while_disabled
 from web.clock import get_database_time
@@ -122,6 +122,21 @@ def test_the_rights_are_those_of_the_service_account(run_pass: RunPass) -> None:
     assert sync.state == "FAILED"
     fault = get_last_run(sync).faults[0]["message"]
     assert "The service account needs core_connector_access on the connector repository." in fault
+    assert not Service.objects.exists()
+
+
+def test_a_permission_that_is_missing_is_told_of_the_service_account(run_pass: RunPass) -> None:
+    role = Role.objects.get(identifier="pipeline_executor", scope=None)
+    RoleAssignment.objects.filter(user__kind="SERVICE_ACCOUNT").update(role=role)
+
+    run = get_last_run(run_pass())
+
+    messages = [fault["message"] for fault in run.faults]
+    assert any(
+        f"The service account {run.sync.service_account} needs core_service_edit. Give it a role" in message
+        for message in messages
+    )
+    assert not any("whoami" in message or "You need" in message for message in messages)
     assert not Service.objects.exists()
 
 
