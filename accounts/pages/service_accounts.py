@@ -17,7 +17,7 @@ from rbac.operations.escalation_checks import list_user_assignments
 from rbac.operations.users import MANAGE_USERS
 from rbac.policy import can_anywhere, get_permissions
 from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
-from web.forms.resource_pages import CreatePage, DeletePage, EditPage, ResourcePage
+from web.forms.resource_pages import CreatePage, DeletePage, EditPage, Notice, ResourcePage
 from web.http.pagination import paginate_queryset
 
 VIEW: Final = "core_serviceaccount_view"
@@ -114,6 +114,18 @@ class DeleteServiceAccount(ServiceAccountPage, DeletePage[ServiceAccount]):
         )
         stays = "Its roles are removed. Executions and the audit trail keep the name <code>{}</code>."
         return [keys, format_html(stays, self.object.user.username)]
+
+    def get_notice(self) -> Notice | None:
+        """Return what runs with the account's permissions, and would fail without it."""
+        triggers = self.object.triggers.filter(pipeline__deleted_at=None).count()
+        syncs = self.object.git_syncs.count()
+        counts = ((triggers, "trigger"), (syncs, "Git sync"))
+        users = " and ".join(f"{count} {noun}{pluralize(count)}" for count, noun in counts if count)
+        if not users:
+            return None
+        verb = "uses" if triggers + syncs == 1 else "use"
+        advice = "Without it they fail: select another service account in them first."
+        return Notice(self.usage_title, [f"{users} {verb} its permissions. {advice}"])
 
     def perform(self, **values: Any) -> None:
         operations.delete_service_account(actor=self.request.user, account=self.object)

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from catalog.models import Infrastructure, Service
 from connectors.models import Connector
 from gitsync.models import GitSync
-from pipelines.models import Pipeline
+from pipelines.models import Pipeline, Trigger
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, ServiceAccount, User
 from tests.fixtures.git import GitServer
 from tests.fixtures.people import make_person
@@ -43,7 +43,7 @@ def test_the_page_names_commit_faults_and_resources(
     assert "Sync now" not in page
     GitSync.objects.update(branch="gone")
     run_pass()
-    assert "The branch could not be read" in browse(viewer).get(f"/git-syncs/{sync.pk}/").content.decode()
+    assert "The files could not be read" in browse(viewer).get(f"/git-syncs/{sync.pk}/").content.decode()
 
 
 def test_the_page_shows_drift_and_syncs_now(run_pass: RunPass, admin: User, browse: Browse) -> None:
@@ -160,3 +160,21 @@ def test_a_list_without_the_right_to_view_does_not_claim_that_it_is_empty(
     page = browse(make_person("runner", "pipeline_executor", project)).get("/git-syncs/").content.decode()
     assert "No Git syncs to show in this scope" in page
     assert "core_gitsync_view" in page
+
+
+def test_who_deletes_a_service_account_is_told_what_would_fail(
+    git_sync: GitSync, admin: User, browse: Browse
+) -> None:
+    account = git_sync.service_account
+    assert account is not None
+    client, address = browse(admin), f"/access/service-accounts/{account.pk}/delete/"
+    assert "1 Git sync uses its permissions. Without it they fail" in client.get(address).content.decode()
+    pipeline = Pipeline.objects.create(scope=account.scope, identifier="nightly", name="Nightly", yaml="")
+    trigger = Trigger.objects.create(
+        pipeline=pipeline, identifier="night", name="Night", kind="schedule", service_account=account
+    )
+    page = client.get(address).content.decode()
+    assert "1 trigger and 1 Git sync use its permissions." in page
+    trigger.delete()
+    git_sync.delete()
+    assert "Still in use" not in client.get(address).content.decode()

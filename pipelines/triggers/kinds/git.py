@@ -337,7 +337,7 @@ def _list_github_steps(address: str) -> list[SetupStep]:
         SetupStep(
             "GitHub",
             f"In the repository, open Settings, Webhooks, Add webhook. Payload URL: `{address}`. "
-            "Content type: `application/json`. Secret: the secret of this trigger. Events: just the push "
+            "Content type: `application/json`. Secret: the secret that was shown here. Events: just the push "
             "event, which includes tags.",
         )
     ]
@@ -348,7 +348,7 @@ def _list_gitlab_steps(address: str) -> list[SetupStep]:
         SetupStep(
             "GitLab",
             f"In the project, open Settings, Webhooks, Add new webhook. URL: `{address}`. Secret token: the "
-            "secret of this trigger. Trigger: Push events, and Tag push events for tags.",
+            "secret that was shown here. Trigger: Push events, and Tag push events for tags.",
         )
     ]
 
@@ -358,7 +358,7 @@ def _list_bitbucket_steps(address: str) -> list[SetupStep]:
         SetupStep(
             "Bitbucket",
             f"In the repository, open Repository settings, Webhooks, Add webhook. URL: `{address}`. "
-            "Secret: the secret of this trigger. Triggers: Repository push.",
+            "Secret: the secret that was shown here. Triggers: Repository push.",
         )
     ]
 
