@@ -24,7 +24,7 @@ from delegates.event_queues.events import (
 
 # A message that was received by a reader that died comes again after this time.
 HIDDEN_SECONDS: Final = 30
-_UNREAD: Final = f"No worker or delegate has read the queue for {READ_WINDOW.total_seconds():.0f} seconds."
+_UNREAD: Final = f"has read the queue for {READ_WINDOW.total_seconds():.0f} seconds."
 
 logger = logging.getLogger(__name__)
 
@@ -91,5 +91,14 @@ def record_unread_queues(now: datetime) -> None:
     unread = EventQueue.objects.filter(problem="", read_at__lt=now - READ_WINDOW)
     for queue in unread.select_related("connector__scope"):
         with transaction.atomic():
-            if unread.filter(pk=queue.pk).update(problem=_UNREAD):
+            if unread.filter(pk=queue.pk).update(problem=_describe_unread(queue)):
                 notify_stop_listeners(QueueCoverage.of(queue), now)
+
+
+def _describe_unread(queue: EventQueue) -> str:
+    if parse_aws_spec(queue.connector.spec).is_remote:
+        remedy = (
+            "See the delegates page: one with the tags of the connector must be connected and accept tasks."
+        )
+        return f"No delegate {_UNREAD} {remedy}"
+    return f"No worker {_UNREAD} Check that a worker runs."

@@ -149,7 +149,8 @@ class DelegateForm(PageForm):
     tags = forms.CharField(
         required=False,
         max_length=int(DELEGATE_TAGS) * (int(NAME_CHARACTERS) + 1),
-        help_text="Separate with commas or spaces. Connectors and steps select delegates by tags.",
+        help_text="Separate with commas or spaces. Connectors and steps select delegates by tags. Its name "
+        "and the tags in the settings of its instances count too.",
         widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
     configuration = forms.ModelChoiceField(

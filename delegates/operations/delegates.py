@@ -126,9 +126,8 @@ def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = Fa
     with transaction.atomic():
         Delegate.objects.select_for_update().get(pk=delegate.pk)
         if running := count_open_tasks(delegate):
-            raise Conflict(
-                f"{running} of its tasks are still running. Drain it first, or wait until they finish."
-            )
+            verb = "is" if running == 1 else "are"
+            raise Conflict(f"{running} of its tasks {verb} still running. Drain it, then wait for their end.")
         if not although_used and (uses := get_delegate_uses(delegate, actor)):
             raise Conflict(
                 f"Connectors name its tags: {uses}. Confirm the deletion even though it is in use."

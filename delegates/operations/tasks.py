@@ -202,7 +202,7 @@ def _find_address_fault(url: str) -> str:
         return "must contain only ASCII characters"
     # The delegate resolves the name and checks the address itself.
     why = describe_url_problem(url, PRIVATE_ALLOWED)
-    return f"cannot be asked: {why}" if why else ""
+    return f"cannot be checked: {why}" if why else ""
 
 
 @dataclass(frozen=True)

@@ -376,7 +376,10 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
             text = "The built-in delegate cannot be deleted. It can be disabled."
             return Obstacle(text, "Disable delegate", reverse("disable-delegate", args=[pk]))
         if running := operations.count_open_tasks(self.object):
-            text = f"{running} of its tasks are still running. Drain the delegate and wait until they finish."
+            verb = "is" if running == 1 else "are"
+            text = (
+                f"{running} of its tasks {verb} still running. Drain the delegate, then wait for their end."
+            )
             return Obstacle(text, "View tasks", f"{reverse('delegate', args=[pk])}?tab=tasks")
         return None
 

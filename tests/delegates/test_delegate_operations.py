@@ -107,7 +107,7 @@ def test_a_delegate_is_changed_only_from_the_version_that_was_read(
 
 def test_a_delegate_does_not_go_while_it_works(delegate: Delegate, admin: User, project: Scope) -> None:
     make_task(project, status="STARTED", instance=make_instance(delegate))
-    with pytest.raises(Conflict, match="1 of its tasks are still running"):
+    with pytest.raises(Conflict, match="1 of its tasks is still running"):
         delete_delegate(actor=admin, delegate=delegate, although_used=True)
 
 

@@ -187,7 +187,7 @@ def test_without_a_delegate_polling_takes_over_until_one_is_back(
     record_unread_queues(now + READ_WINDOW + timedelta(seconds=4))
     assert stops == [queue.pk]
     assert get_state(queue) == EventQueue.State.FAILING
-    assert "No worker or delegate" in queue.problem
+    assert "No delegate has read the queue for 25 seconds. See the delegates page" in queue.problem
     # A delegate that is back takes the poll that waits for it.
     assert serve(agent, 2) == ["DeleteMessageBatch", "ReceiveMessage"]
     assert get_state(queue) == EventQueue.State.RECEIVING
