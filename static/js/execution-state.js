@@ -214,7 +214,7 @@ export class ExecutionStateView {
     this.part("skip").hidden = !step;
     if (step) for (const part of findAll("[data-x-skip-step]")) part.textContent = part.value = step[part.tagName === "INPUT" ? "identifier" : "name"];
     const mere = step && step.intervention.until ? "time" : "result";
-    for (const part of findAll("[data-x-skip]")) part.hidden = part.dataset.xSkip !== mere;
+    for (const part of findAll("[data-skip-text]")) part.hidden = part.dataset.skipText !== mere;
     for (const name of ["abort", "rollback", "attempt"]) {
       const button = this.part(name);
       button.disabled = !can[name];

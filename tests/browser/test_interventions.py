@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from deployments.execution.restored_executions import pause_open_executions
 from deployments.models import AwsCall, Execution, Interrupt, RollbackValue, StepExecution
 from steps.actions.leftover_services import Leftover
+from steps.actions.waits import WAITS_UNTIL
 from tests.browser.conftest import Visit
 from tests.browser.test_accessibility import violations
 
@@ -105,6 +106,29 @@ def test_the_keyboard_decides_and_the_decision_is_kept(page: Page, visit: Visit,
         _step(waiting).identifier,
         waiting.started_by,
     )
+
+
+@pytest.mark.parametrize("only_waits", [True, False])
+def test_skipping_a_step_says_what_it_leaves(
+    page: Page, visit: Visit, execution: Execution, only_waits: bool
+) -> None:
+    step, now = _step(execution), timezone.now()
+    step.status, step.started_at = "ASYNC_WAITING", now
+    step.outputs = {WAITS_UNTIL: (now + timedelta(minutes=9)).isoformat()} if only_waits else {}
+    step.save()
+    step.actions.filter(name="CreateOrUpdateService").update(state="STARTED", start_done_at=now)
+    execution.status, execution.due_at = "ASYNC_WAITING", now + timedelta(hours=2)
+    execution.save()
+    execution.stages.update(status="RUNNING")
+    visit(f"/deployments/{execution.pk}/")
+    page.get_by_role("button", name="Skip step").click()
+    dialog = page.get_by_role("dialog")
+    of_time, of_result = dialog.get_by_text("only lets time pass"), dialog.get_by_text("made all its changes")
+    expect(of_time if only_waits else of_result).to_be_visible()
+    expect(of_result if only_waits else of_time).to_be_hidden()
+    with page.expect_navigation():
+        dialog.get_by_role("button", name="Skip step").click()
+    assert Interrupt.objects.filter(execution=execution, kind="SKIP").exists()
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
