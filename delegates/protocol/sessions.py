@@ -87,7 +87,8 @@ def get_session_instance(session: str) -> DelegateInstance:
     rows = DelegateInstance.objects.select_related(
         "delegate__configuration", "delegate__scope__parent", "token"
     )
-    instance = rows.filter(pk=int(match[1])).first() if match else None
+    # Not by `first`, which orders: a third of what Django computes for this query of each request.
+    instance = next(iter(rows.filter(pk=int(match[1]))[:1]), None) if match else None
     if instance is None or not _is_current(instance, hash_secret(session), get_database_time()):
         raise SessionInvalid(f"This session is unknown or has expired. {_REGISTER_HINT}")
     if not is_trusted(instance.token):

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from aws.errors import AwsError, NotSent, Unanswered, Unavailable, Undelivered, parse_error_record
 from connectors.models import Connector
@@ -96,7 +95,7 @@ class CallOwner:
     def get_mask(self, task: DelegateTask) -> SecretMask:
         """Return the mask of the secrets of the execution and of those in the parameters of the call."""
         # Also for a call that moved on to another task: lines of this one may still arrive.
-        call = _select_calls().filter(pk=int(task.owner_ref)).first()
+        call = _read_call(pk=int(task.owner_ref))
         if call is None:
             return EMPTY_MASK
         params = call.parsed_parameters if call.service == DELEGATE_SERVICE else {}
@@ -104,7 +103,7 @@ class CallOwner:
 
     def keep_hidden_lines(self, task: DelegateTask, lines: Sequence[Mapping[str, Any]]) -> None:
         """Keep the lines for the log of the execution."""
-        call = _select_calls().filter(pk=int(task.owner_ref)).first()
+        call = _read_call(pk=int(task.owner_ref))
         if call is None:
             return
         now, unit = self.runtime.now(), call.action.unit
@@ -178,13 +177,15 @@ def _is_connector_error(record: Mapping[str, str], call: AwsCall) -> bool:
 
 def _get_call(task: DelegateTask) -> AwsCall | None:
     """Return the call if this task still makes it."""
-    return _select_calls().filter(pk=int(task.owner_ref), task=task.pk).first()
+    return _read_call(pk=int(task.owner_ref), task=task.pk)
 
 
-def _select_calls() -> QuerySet[AwsCall]:
-    return AwsCall.objects.select_related(
+def _read_call(**conditions: Any) -> AwsCall | None:
+    rows = AwsCall.objects.select_related(
         "step__stage__connector__secret", "step__stage__execution__scope", "execution__scope", "action"
     )
+    # Not by `first`, which orders: a part of what Django computes for a query of many columns.
+    return next(iter(rows.filter(**conditions)[:1]), None)
 
 
 def _build_payload(call: AwsCall, task: DelegateTask) -> TaskPayload:
