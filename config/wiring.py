@@ -91,12 +91,12 @@ def _register_task_owners() -> None:
     register_task_owner(LOOKUP_OWNER, LookupTaskOwner())
     register_task_owner(SECRET_READ_OWNER, SecretReadOwner(), has_secret_results=True)
     register_remote_reader(read_through_delegate)
-    register_task_owner(EVENT_QUEUE_OWNER, EventQueueTaskOwner(), has_secret_results=True)
+    register_task_owner(EVENT_QUEUE_OWNER, EventQueueTaskOwner(), has_secret_results=True, is_background=True)
     register_task_owner(SETUP_OWNER, SetupTaskOwner(), has_secret_results=True)
     register_task_owner(CALL_OWNER, CallOwner())
     register_task_owner(PREVIEW_OWNER, PreviewOwner(continue_reads))
-    register_task_owner(SyncScan.OWNER, ScanTaskOwner(SyncScan, queue_sync))
-    register_task_owner(DriftScan.OWNER, ScanTaskOwner(DriftScan, queue_drift_scan))
+    register_task_owner(SyncScan.OWNER, ScanTaskOwner(SyncScan, queue_sync), is_background=True)
+    register_task_owner(DriftScan.OWNER, ScanTaskOwner(DriftScan, queue_drift_scan), is_background=True)
 
 
 def _register_live_sources() -> None:

@@ -68,13 +68,26 @@ class TaskOwner(Protocol):
 
 _owners: dict[str, TaskOwner] = {}
 _secret_results: set[str] = set()
+_background: set[str] = set()
 
 
-def register_task_owner(name: str, owner: TaskOwner, *, has_secret_results: bool = False) -> None:
-    """Register an owner under the name in its tasks; secret results are stored in no row of the task."""
+def register_task_owner(
+    name: str, owner: TaskOwner, *, has_secret_results: bool = False, is_background: bool = False
+) -> None:
+    """Register an owner under the name in its tasks; secret results are stored in no row of the task.
+
+    Background tasks are those that Slipway makes again and again, whoever uses it.
+    """
     _owners[name] = owner
     if has_secret_results:
         _secret_results.add(name)
+    if is_background:
+        _background.add(name)
+
+
+def list_background_owners() -> list[str]:
+    """Return the names of the owners of background tasks."""
+    return sorted(_background)
 
 
 def has_secret_result(task: DelegateTask) -> bool:

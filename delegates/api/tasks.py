@@ -17,7 +17,7 @@ from delegates.queries.tasks import list_decision_rows
 from delegates.routing.rules import RoutingRule
 from guards.limits import CHECKED_URL_CHARACTERS
 from rbac.policy import filter_visible, require
-from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER, parse_number
+from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER, parse_boolean, parse_number
 from web.api.views import BaseApiView, filter_by_scope
 from web.clock import get_database_time
 from web.http.pagination import CursorPagination
@@ -27,6 +27,11 @@ VIEW = "core_delegate_view"
 STATUS = OpenApiParameter("status", OpenApiTypes.STR, enum=DelegateTask.Status.values)
 DELEGATE = OpenApiParameter("delegate", OpenApiTypes.INT, description="Filter by delegate.")
 RULES = [rule.value for rule in RoutingRule]
+BACKGROUND = OpenApiParameter(
+    "background",
+    OpenApiTypes.BOOL,
+    description="Set to false to leave out the tasks of sync and drift, and the reads of event queues.",
+)
 FAILED = OpenApiParameter("failed", OpenApiTypes.STR, enum=RULES, description="Only delegates that fail it.")
 AFTER = OpenApiParameter("after", OpenApiTypes.INT, description="Lines after this number.")
 
@@ -187,7 +192,7 @@ class DelegateTasks(BaseApiView):
     order = "queued_at"
 
     @extend_schema(
-        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, DELEGATE, *PAGE_PARAMETERS],
+        parameters=[ORG_PARAMETER, PROJECT_PARAMETER, STATUS, DELEGATE, BACKGROUND, *PAGE_PARAMETERS],
         responses=DelegateTaskSummary(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -199,6 +204,8 @@ class DelegateTasks(BaseApiView):
             tasks = tasks.filter(status=status)
         if (delegate := parse_number(request, "delegate")) is not None:
             tasks = queries.filter_by_delegate(tasks, delegate)
+        if not parse_boolean(request.GET.get("background", "true"), "background"):
+            tasks = queries.exclude_background(tasks)
         return self.paginate(tasks, DelegateTaskSummary)
 
 

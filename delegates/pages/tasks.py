@@ -45,12 +45,15 @@ FILTERS: Final = (
 @require_sign_in
 @require_safe
 def list_tasks(request: PageRequest) -> HttpResponse:
-    """List delegate tasks, newest first, of one delegate or of all."""
+    """List delegate tasks, newest first, of one delegate or of all, with or without background tasks."""
     chosen = request.GET.get("status", "")
     statuses = next((statuses for name, _, statuses in FILTERS if name == chosen), ())
     tasks = list_visible(request, VIEW, queries.list_tasks())
     if statuses:
         tasks = tasks.filter(status__in=statuses)
+    hides_background = request.GET.get("background") == "hide"
+    if hides_background:
+        tasks = queries.exclude_background(tasks)
     delegate = _get_filtered_delegate(request)
     if delegate:
         tasks = queries.filter_by_delegate(tasks, delegate.pk)
@@ -61,6 +64,7 @@ def list_tasks(request: PageRequest) -> HttpResponse:
         "rows": [(task, places.get(task.pk)) for task in page.items],
         "filters": FILTERS,
         "chosen": chosen if statuses else "",
+        "hides_background": hides_background,
         "delegate": delegate,
         "topics": get_list_topics(request, TASK_SOURCE_NAME, is_shared=True),
     }

@@ -12,6 +12,7 @@ from delegates.models import Delegate, DelegateTask, RoutingDecision, TaskLogChu
 from delegates.models.tags import OWN_TAG
 from delegates.queries.shortlists import RoutingField
 from delegates.routing.rules import RoutingRule
+from delegates.task_owners import list_background_owners
 from delegates.task_queue import is_complete_when_serialized, list_waiting_tasks, serialize_decision
 from guards.text import sanitize_text
 from rbac.policy import Principal, filter_visible
@@ -46,6 +47,11 @@ def list_tasks() -> QuerySet[DelegateTask]:
     return DelegateTask.objects.defer(*HIDDEN_COLUMNS).select_related(
         "scope", "offered_to", "instance__delegate"
     )
+
+
+def exclude_background(tasks: QuerySet[DelegateTask]) -> QuerySet[DelegateTask]:
+    """Leave out the tasks of sync and drift, and the reads of event queues."""
+    return tasks.exclude(owner__in=list_background_owners())
 
 
 def filter_by_delegate(tasks: QuerySet[DelegateTask], delegate_id: int) -> QuerySet[DelegateTask]:

@@ -123,6 +123,25 @@ def test_the_list_can_be_narrowed_to_a_delegate_and_a_status(project: Scope, vie
     assert "No matching delegate tasks" in read_page(viewer, "/delegates/tasks/?status=aborted")
 
 
+def test_work_in_the_background_can_be_left_out_of_the_list(project: Scope, viewer: User, call: Call) -> None:
+    make_task(project, title="Update service")
+    for owner in ("event-queue", "sync", "drift"):
+        make_task(project, title=f"Work of {owner}", owner=owner, owner_ref="1")
+    page = read_page(viewer, "/delegates/tasks/")
+    assert "Update service" in page
+    assert page.count("Work of ") == 3
+    page = read_page(viewer, "/delegates/tasks/?background=hide")
+    assert "Update service" in page
+    assert "Work of " not in page
+    client = call(viewer)
+    titles = [
+        task["title"] for task in client.get("/api/v1/delegate-tasks?background=false").json()["results"]
+    ]
+    assert titles == ["Update service"]
+    assert len(client.get("/api/v1/delegate-tasks").json()["results"]) == 4
+    assert client.get("/api/v1/delegate-tasks?background=x").json()["errors"][0]["path"] == "background"
+
+
 def test_the_list_says_what_tasks_are_while_there_are_none(project: Scope, viewer: User) -> None:
     assert "No delegate tasks yet" in read_page(viewer, "/delegates/tasks/")
 
