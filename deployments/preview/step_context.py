@@ -331,5 +331,5 @@ class PreviewStepContext(AwsClients):
     def request_write(self) -> None:
         """Do nothing: a preview makes no checks."""
 
-    def show_counts(self, *, running: int, desired: int, pending: int) -> None:
+    def show_counts(self, *, running: int, desired: int, pending: int, ended: int = 0) -> None:
         """Do nothing: a preview has no viewers."""

@@ -81,7 +81,9 @@ function statusNodes(state) {
 function countText(counts) {
   if (!counts) return "";
   const pending = counts.pending ? `, ${counts.pending} pending` : "";
-  return `${counts.running}/${counts.desired} running${pending}`;
+  if (!counts.ended) return `${counts.running}/${counts.desired} running${pending}`;
+  const running = counts.running ? `, ${counts.running} running` : "";
+  return `${counts.ended}/${counts.desired} ended${running}${pending}`;
 }
 
 function stageCard(stage, active) {
@@ -93,8 +95,8 @@ function stageCard(stage, active) {
   );
 }
 
-function taskSquares({ running, desired, pending }) {
-  const shown = Math.min(MOST_SQUARES, Math.max(desired, running + pending));
+function taskSquares({ running, desired, pending, ended = 0 }) {
+  const shown = Math.min(MOST_SQUARES, Math.max(desired - ended, running + pending));
   const kind = (at) => (at < running ? "running" : at < running + pending ? "pending" : "missing");
   return h("span", { class: "tasks", "aria-hidden": "true" }, Array.from({ length: shown }, (_, at) => h("i", { class: kind(at) })));
 }

@@ -389,8 +389,10 @@ class EngineStepContext(AwsClients):
             batch_key=get_batch_key(self.reconcile_context.stage),
         )
 
-    def show_counts(self, *, running: int, desired: int, pending: int) -> None:
+    def show_counts(self, *, running: int, desired: int, pending: int, ended: int = 0) -> None:
         self._counts = {"running": running, "desired": desired, "pending": pending}
+        if ended:
+            self._counts["ended"] = ended
 
     def log(self, text: str, level: str = "info") -> None:
         self._phase_log.add_line(text, level)

@@ -168,7 +168,10 @@ def _log_progress(context: StepContext, tasks: list[EcsTask], ended: int) -> Non
         context.progress["states"] = line
         context.log(f"Waiting for the ECS tasks to finish: {line}")
     context.show_counts(
-        running=states.get("RUNNING", 0), desired=len(tasks) + ended, pending=states.get("PENDING", 0)
+        running=states.get("RUNNING", 0),
+        desired=len(tasks) + ended,
+        pending=states.get("PENDING", 0),
+        ended=states.get("STOPPED", 0),
     )
 
 

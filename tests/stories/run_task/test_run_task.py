@@ -46,7 +46,9 @@ def test_a_task_that_ends_well_is_followed_and_its_output_shown(job: Job) -> Non
     log = drive.log(execution)
     for line in ("starting", "3 migrations to apply", "applied 3 of 3", "done"):
         assert log.count(f"migrate | {line}") == 1
-    outputs = build_execution_document(execution, drive.deployer)["stages"][0]["steps"][0]["outputs"]
+    stage = build_execution_document(execution, drive.deployer)["stages"][0]
+    assert stage["counts"] == {"running": 0, "desired": 1, "pending": 0, "ended": 1}
+    outputs = stage["steps"][0]["outputs"]
     (task,) = tasks_of(drive, execution)
     assert outputs["taskArns"] == [task["taskArn"]]
     assert outputs["taskDefinitionArn"] == task["taskDefinitionArn"]
