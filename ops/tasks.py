@@ -29,7 +29,7 @@ def tick(**_: Any) -> None:
 
     One message is cheaper: most of the cost is the message. A failure does not stop the other parts.
     """
-    with optional_write():
+    with optional_write("the epoch of the database"):
         advance_epoch()
     with ExitStack() as steps:
         steps.callback(continue_acceptance_runs)

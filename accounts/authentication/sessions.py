@@ -62,7 +62,7 @@ def _record_activity(request: HttpRequest, now: datetime) -> None:
     # The database forgets it by itself then, for sockets too.
     request.session.set_expiry(_terminate(request, now))
     key = _get_session_key(request)
-    with optional_write():
+    with optional_write("the last use of a session"):
         UserSession.objects.update_or_create(
             session_key=hash_session_key(key),
             defaults={

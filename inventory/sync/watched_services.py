@@ -42,7 +42,7 @@ def filter_watched_services(
 
 def _update_viewed_at(rows: QuerySet[EcsServiceRecord], now: datetime) -> None:
     due = rows.filter(Q(viewed_at=None) | Q(viewed_at__lt=now - RECORD_INTERVAL))
-    with optional_write(), transaction.atomic():
+    with optional_write("which ECS services are viewed"), transaction.atomic():
         # Sync updates many of these rows at once, so waiting for a row lock could deadlock.
         keys = list(due.select_for_update(skip_locked=True).values_list("pk", flat=True))
         EcsServiceRecord.objects.filter(pk__in=keys).update(viewed_at=now)

@@ -31,7 +31,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         if key is None:
             _count_bad_key(request)
             raise AuthenticationFailed(gettext_lazy("This API key is unknown, revoked or expired."))
-        with optional_write():
+        with optional_write("the last use of an API key"):
             record_api_key_use(key)
         key.user.key_limits = key.limits
         mark = current_request.get(NO_REQUEST)

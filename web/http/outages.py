@@ -88,8 +88,8 @@ def log_outage(error: BaseException, request: HttpRequest | None = None) -> None
 
 
 @contextmanager
-def optional_write() -> Iterator[None]:
-    """Run an optional write outside of any transaction, and ignore an outage.
+def optional_write(what: str) -> Iterator[None]:
+    """Run an optional write outside of any transaction, and ignore an outage, which the log tells.
 
     On SQLite, where all writers share one lock, the wait is short.
     """
@@ -99,7 +99,7 @@ def optional_write() -> Iterator[None]:
     except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
-        logger.warning("Something optional was not written: %s", error)
+        logger.warning("Not written this time: %s (%s)", what, error)
 
 
 @contextmanager

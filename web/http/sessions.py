@@ -45,7 +45,7 @@ class SessionStore(db.SessionStore):
         if must_create or not self._has_only_optional_changes():
             self._save(must_create)
             return
-        with optional_write():
+        with optional_write("the place and time of a session"):
             self._save(must_create)
 
     def _save(self, must_create: bool) -> None:
