@@ -172,6 +172,7 @@ def test_a_window_that_names_nothing_says_so_when_it_is_saved(drive: Drive) -> N
     page = browser.post("/freezes/new/", form, follow=True).content.decode()
     assert "Freeze window Typo created. Check these identifiers" in page
     assert "that you can view has: my_app." in page
+    assert "Only environments dev, services my_app, myapp</span>" in page, "a narrow screen shows it too"
     window = FreezeWindow.objects.get()
     edit = form | {"services": "myapp", "version": window.version}
     page = browser.post(f"/freezes/{window.pk}/edit/", edit, follow=True).content.decode()
