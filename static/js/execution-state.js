@@ -81,9 +81,8 @@ function statusNodes(state) {
 function countText(counts) {
   if (!counts) return "";
   const pending = counts.pending ? `, ${counts.pending} pending` : "";
-  if (!counts.ended) return `${counts.running}/${counts.desired} running${pending}`;
-  const running = counts.running ? `, ${counts.running} running` : "";
-  return `${counts.ended}/${counts.desired} ended${running}${pending}`;
+  const state = counts.ended ? "ended" : "running";
+  return `${counts[state]}/${counts.desired} ${state}${pending}`;
 }
 
 function stageCard(stage, active) {
@@ -215,8 +214,7 @@ export class ExecutionStateView {
     const step = can.decide && skippable(steps(this.state));
     this.part("skip").hidden = !step;
     if (step) for (const part of findAll("[data-x-skip-step]")) part.textContent = part.value = step[part.tagName === "INPUT" ? "identifier" : "name"];
-    const mere = step && step.intervention.until ? "time" : "result";
-    for (const part of findAll("[data-skip-text]")) part.hidden = part.dataset.skipText !== mere;
+    for (const part of findAll("[data-skip-text]")) part.hidden = part.dataset.skipText !== (step?.intervention?.until ? "time" : "result");
     for (const name of ["abort", "rollback", "attempt"]) {
       const button = this.part(name);
       button.disabled = !can[name];

@@ -3,8 +3,7 @@
 import { h, find, findAll } from "./dom.js";
 
 const LONGEST_WAIT = 60_000;
-const SIGNED_OUT = 4401;
-const GONE = new Set([SIGNED_OUT, 4403, 4404]);
+const GONE = new Set([4401, 4403, 4404]);
 const LABELS = { waiting: " waiting for you", drift: " changed outside Slipway" };
 const findLinks = (name) => findAll(`[data-badge="${name}"]`);
 
@@ -29,12 +28,6 @@ export function startNavigationBadges() {
   let socket = null;
   let timer = 0;
   let failures = 0;
-  let sessionEnd = null;
-
-  async function onSignedOut() {
-    sessionEnd ??= await import("./session-end.js");
-    sessionEnd.showSessionEnd();
-  }
 
   function connect() {
     clearTimeout(timer);
@@ -42,12 +35,12 @@ export function startNavigationBadges() {
     socket = new WebSocket(address);
     socket.addEventListener("message", ({ data }) => {
       failures = 0;
-      sessionEnd?.hideSessionEnd();
+      find(".session-end")?.remove();
       for (const [name, count] of Object.entries(JSON.parse(data))) if (LABELS[name]) show(name, count);
     });
     socket.addEventListener("close", ({ code }) => {
       socket = null;
-      if (code === SIGNED_OUT) onSignedOut();
+      if (code === 4401) import("./session-end.js").then((page) => page.showSessionEnd());
       if (GONE.has(code)) return;
       failures += 1;
       const longest = Math.min(LONGEST_WAIT, 500 * 2 ** failures);
@@ -56,8 +49,7 @@ export function startNavigationBadges() {
   }
 
   connect();
-  addEventListener("online", connect);
-  // Back from the tab in which the person has signed in again.
-  addEventListener("focus", connect);
+  // The focus returns from the tab of another sign-in.
+  for (const name of ["online", "focus"]) addEventListener(name, connect);
   document.addEventListener("visibilitychange", () => (document.hidden ? socket?.close() : connect()));
 }

@@ -2,17 +2,29 @@
 
 import { h, find, shape } from "./dom.js";
 
+// A sign-in in another tab has changed the token of this browser.
+const readToken = () => document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1];
+
+function refreshToken({ target }) {
+  const field = find("input[name=csrfmiddlewaretoken]", target);
+  field?.setAttribute("value", readToken() ?? field.value);
+}
+
+function refreshRequestToken({ detail: { parameters } }) {
+  if (parameters.csrfmiddlewaretoken) parameters.csrfmiddlewaretoken = readToken() ?? parameters.csrfmiddlewaretoken;
+}
+
 let notice = null;
 
 export function showSessionEnd() {
   if (notice?.isConnected) return;
+  if (!notice) {
+    document.addEventListener("submit", refreshToken, true);
+    document.addEventListener("htmx:configRequest", refreshRequestToken);
+  }
   const signIn = h("a", { href: "/sign-in/", target: "_blank", rel: "noopener" }, "Sign in in another tab");
   const text = h("span", {}, signIn, ", then continue here. What you entered stays on this page.");
   notice = h("div", { class: "message tone-waiting session-end", role: "alert" }, shape("s-waiting", "icon mark"));
   notice.append(h("div", {}, h("strong", {}, "Your session has ended"), text));
   find("main").prepend(notice);
-}
-
-export function hideSessionEnd() {
-  notice?.remove();
 }

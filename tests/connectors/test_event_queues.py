@@ -30,7 +30,7 @@ def connector(project: Scope, admin: User) -> Connector:
 def test_the_region_is_that_of_the_address(connector: Connector, admin: User) -> None:
     queue = create_event_queue(actor=admin, connector=connector, queue_url=URL)
     assert (queue.region, queue.get_state(queue.created_at)) == ("eu-west-1", EventQueue.State.WAITING)
-    with pytest.raises(Conflict, match="has an event queue in this region"):
+    with pytest.raises(Conflict, match="has an event queue in eu-west-1"):
         create_event_queue(actor=admin, connector=connector, queue_url=f"{URL}-2")
 
 
