@@ -177,7 +177,8 @@ JSON = st.recursive(
 def test_any_value_becomes_one_that_a_column_holds(value: object) -> None:
     document = json.dumps(column_values.clean_document(value), allow_nan=False, ensure_ascii=False)
     document.encode()
-    assert "\\u0000" not in document
+    # A backslash and "u0000" in a text is no NUL: JSON writes it with two backslashes.
+    assert "\\u0000" not in document.replace("\\\\", "")
     payload = AwsPayload({"x": value})
     assert len(payload.text("x", 64)) <= 64
     payload.text("x").encode()
