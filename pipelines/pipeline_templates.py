@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import yaml
 
+from catalog.forms.sample_manifests import SAMPLE_RUN_TASK_DEFINITION, SAMPLE_RUN_TASK_REQUEST
+from catalog.manifests.stores import INLINE
 from steps.kinds.registry import get_step_kind
-from steps.kinds.run_task import MANIFEST_EXAMPLES
 from steps.strategies.registry import (
     StepDocument,
     StrategySteps,
@@ -84,9 +85,19 @@ def render_pipeline_template(
 
 def _get_steps(template: str) -> StrategySteps:
     if template == RUN_TASK:
-        step = build_step_document("EcsRunTask", "ecsRunTask", "ECS Run Task", **MANIFEST_EXAMPLES)
+        step = build_step_document(
+            "EcsRunTask",
+            "ecsRunTask",
+            "ECS Run Task",
+            taskDefinition=_build_inline_source(SAMPLE_RUN_TASK_DEFINITION),
+            runTaskRequestDefinition=_build_inline_source(SAMPLE_RUN_TASK_REQUEST),
+        )
         return StrategySteps((step,), ())
     return get_strategies()[template]()
+
+
+def _build_inline_source(content: str) -> dict[str, Any]:
+    return {"type": INLINE, "spec": {"content": content}}
 
 
 def _build_script_provisioner() -> StepDocument:

@@ -3,6 +3,15 @@
 from catalog.models import Manifest
 from catalog.operations import ManifestSpec
 
+_NETWORK = """\
+networkConfiguration:
+  awsvpcConfiguration:
+    subnets:
+      - subnet-0123456789abcdef0
+    securityGroups:
+      - sg-0123456789abcdef0
+    assignPublicIp: ENABLED
+"""
 SAMPLE_TASK_DEFINITION = """\
 # What ECS runs. The image is the service's artifact, with the tag that is chosen at each run.
 family: my-service
@@ -18,22 +27,35 @@ containerDefinitions:
     portMappings:
       - containerPort: 80
 """
-SAMPLE_SERVICE_DEFINITION = """\
+SAMPLE_SERVICE_DEFINITION = f"""\
 # How ECS keeps it running. Put your own subnets and security groups here.
 serviceName: my-service
 launchType: FARGATE
 desiredCount: 1
-networkConfiguration:
-  awsvpcConfiguration:
-    subnets:
-      - subnet-0123456789abcdef0
-    securityGroups:
-      - sg-0123456789abcdef0
-    assignPublicIp: ENABLED
-deploymentConfiguration:
+{_NETWORK}deploymentConfiguration:
   maximumPercent: 200
   minimumHealthyPercent: 100
 """
+SAMPLE_RUN_TASK_DEFINITION = """\
+# What ECS runs. The image is the service's artifact, with the tag that is chosen at each run.
+family: my-task
+requiresCompatibilities:
+  - FARGATE
+networkMode: awsvpc
+cpu: '256'
+memory: '512'
+containerDefinitions:
+  - name: task
+    image: <+primary.artifact.image>
+    essential: true
+    command:
+      - ./migrate.sh
+"""
+SAMPLE_RUN_TASK_REQUEST = f"""\
+# How ECS runs it: one task, which ends by itself. Put your own subnets and security groups here.
+launchType: FARGATE
+count: 1
+{_NETWORK}"""
 SAMPLE_SCALABLE_TARGET = """\
 # Between how many tasks auto scaling may choose. The cluster and the ECS service are filled in.
 serviceNamespace: ecs

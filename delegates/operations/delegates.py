@@ -125,9 +125,8 @@ def delete_delegate(*, actor: User, delegate: Delegate, although_used: bool = Fa
         raise Conflict("The built-in delegate cannot be deleted. Disable it instead.")
     with transaction.atomic():
         Delegate.objects.select_for_update().get(pk=delegate.pk)
-        if running := count_open_tasks(delegate):
-            verb = "is" if running == 1 else "are"
-            raise Conflict(f"{running} of its tasks {verb} still running. Drain it, then wait for their end.")
+        if problem := describe_open_tasks(delegate):
+            raise Conflict(problem)
         if not although_used and (uses := get_delegate_uses(delegate, actor)):
             raise Conflict(
                 f"Connectors name its tags: {uses}. Confirm the deletion even though it is in use."
@@ -166,6 +165,14 @@ def count_open_tasks(delegate: Delegate) -> int:
     """Return the number of a delegate's unfinished tasks."""
     started = Q(instance__delegate=delegate, status=DelegateTask.Status.STARTED)
     return DelegateTask.objects.filter(started).count()
+
+
+def describe_open_tasks(delegate: Delegate) -> str:
+    """Return why a delegate with unfinished tasks stays, with the way out; empty without such tasks."""
+    running = count_open_tasks(delegate)
+    verb = "is" if running == 1 else "are"
+    sentence = f"{running} of its tasks {verb} still running. Drain the delegate, then wait for their end."
+    return sentence if running else ""
 
 
 def record_decision_event(

@@ -375,11 +375,7 @@ class DeleteDelegate(DelegatePage, DeletePage[Delegate]):
         if self.object.is_built_in:
             text = "The built-in delegate cannot be deleted. It can be disabled."
             return Obstacle(text, "Disable delegate", reverse("disable-delegate", args=[pk]))
-        if running := operations.count_open_tasks(self.object):
-            verb = "is" if running == 1 else "are"
-            text = (
-                f"{running} of its tasks {verb} still running. Drain the delegate, then wait for their end."
-            )
+        if text := operations.describe_open_tasks(self.object):
             return Obstacle(text, "View tasks", f"{reverse('delegate', args=[pk])}?tab=tasks")
         return None
 

@@ -40,39 +40,6 @@ class EcsRunTaskSpec:
             raise BadStepError("EcsRunTask needs either taskDefinition or taskDefinitionArn under spec")
 
 
-_TASK_DEFINITION_EXAMPLE = """\
-# What ECS runs. The image is the service's artifact, with the tag that is chosen at each run.
-family: my-task
-requiresCompatibilities:
-  - FARGATE
-networkMode: awsvpc
-cpu: '256'
-memory: '512'
-containerDefinitions:
-  - name: task
-    image: <+primary.artifact.image>
-    essential: true
-    command:
-      - ./migrate.sh
-"""
-_REQUEST_EXAMPLE = """\
-# How ECS runs it: one task, which ends by itself. Put your own subnets and security groups here.
-launchType: FARGATE
-count: 1
-networkConfiguration:
-  awsvpcConfiguration:
-    subnets:
-      - subnet-0123456789abcdef0
-    securityGroups:
-      - sg-0123456789abcdef0
-    assignPublicIp: ENABLED
-"""
-# The manifests of a step that a person adapts.
-MANIFEST_EXAMPLES = {
-    "taskDefinition": {"type": "Inline", "spec": {"content": _TASK_DEFINITION_EXAMPLE}},
-    "runTaskRequestDefinition": {"type": "Inline", "spec": {"content": _REQUEST_EXAMPLE}},
-}
-
 _OUTPUTS = {
     **REVISION_OUTPUTS,
     "taskArns": "The ARNs of the tasks that were started, a list.",
