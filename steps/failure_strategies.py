@@ -33,6 +33,7 @@ _ERROR_TYPES_BY_CODE = {
     "CONNECTOR_NOT_USABLE": "Connectivity",
     "MARKED_AS_FAILURE": "UserMarkedFailure",
     "NO_DELEGATE": "DelegateProvisioning",
+    "POLICY_VIOLATED": "PolicyEvaluationFailure",
     "TIMED_OUT": "Timeout",
 }
 _OUTCOME_CODES = ("FAILED", "ROLLED_BACK_BY_AWS", "SUPERSEDED")

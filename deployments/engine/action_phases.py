@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import cast
 
 from aws.errors import AwsError, Denied, Unavailable, Undelivered
 from delegates.access.aws_access import ConnectorUnavailable
@@ -20,7 +21,7 @@ from deployments.engine.service_waits import (
 )
 from deployments.engine.steps.context import EngineStepContext
 from deployments.engine.steps.inputs import to_json
-from deployments.journal.callers import CONFIRM_PHASE
+from deployments.journal.callers import CONFIRM_PHASE, CheckCaller
 from deployments.journal.engine_signals import (
     AbortRequested,
     AnswerPending,
@@ -34,6 +35,7 @@ from deployments.journal.engine_signals import (
 from deployments.models import ActionRun, AwsCall, StageExecution, StepExecution
 from steps.actions.base import Action, ActionFailed, UnknownActionError, load_action
 from steps.actions.confirmations import (
+    READ_LAG,
     Applied,
     CallRecord,
     Confirmation,
@@ -332,10 +334,15 @@ def _confirm_call(
         if phase.startswith("undo"):
             return action.confirm_undo(context, record)
         try:
-            return action.confirm(context, record)
+            confirmation = action.confirm(context, record)
         except Denied as denied:
             # The write may have taken effect: as a failure, a rollback would undo it.
             raise _ConfirmationDenied(call, denied) from denied
+        # A read that began too early, by a delegate or in an earlier pass, proves nothing (rule 9).
+        reads = cast("EngineStepContext", context).caller
+        first_read_at = reads.first_read_at if isinstance(reads, CheckCaller) else None
+        is_early = first_read_at is not None and first_read_at < record.sent_at + READ_LAG
+        return Unconfirmed() if is_early and isinstance(confirmation, NotApplied) else confirmation
 
     end = run_phase(reconcile_context, row, confirm_phase, confirm, log_step=log_step, confirmed_phase=phase)
     if not isinstance(end, PhaseFinished):

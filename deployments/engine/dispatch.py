@@ -53,6 +53,7 @@ class WaitingExecution:
     dispatch_token: str
     waiting_since: datetime | None
     event_at: datetime | None
+    batch_key: str
 
 
 def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecution]:
@@ -72,6 +73,7 @@ def list_waiting_executions(execution_ids: Sequence[UUID]) -> list[WaitingExecut
             "dispatch_token",
             "waiting_since",
             "event_at",
+            "batch_key",
         )
     ]
 
@@ -87,7 +89,7 @@ def list_changed_executions(
         return []
     all_ids = [execution.pk for execution in waiting]
     stage = _get_waiting_stage(waiting[0])
-    if stage is None:
+    if stage is None or any(execution.batch_key != waiting[0].batch_key for execution in waiting):
         return all_ids
     try:
         aws_access = snapshot.aws_access_pool.open(runtime, stage.connector, stage.region)
@@ -136,7 +138,7 @@ def _list_changed_in_cluster(
             continue
         service = None if raw is None else EcsService.from_aws(raw)
         snapshot.add(
-            stage.cluster,
+            execution.batch_key,
             execution.waits_for_service,
             ServiceObservation(execution.waits_for_service, service, started_at),
         )
@@ -154,12 +156,13 @@ def _list_changed_in_cluster(
 
 
 def _get_waiting_stage(waiting: WaitingExecution) -> StageExecution | None:
-    """Return the waiting stage, which has the connector, region and cluster of the batch.
+    """Return the last stage with the connector, region and cluster of the wait.
 
-    It may wait for a service other than its main one: a canary, or one of a blue/green pair.
+    Not the last stage of all: a rollback waits in an earlier one. None after a change of the connector.
     """
     stages = StageExecution.objects.filter(execution=waiting.pk).exclude(ecs_service="")
-    return stages.select_related("connector__secret").order_by("position").last()
+    newest_first = stages.select_related("connector__secret").order_by("-position")
+    return next((stage for stage in newest_first if get_batch_key(stage) == waiting.batch_key), None)
 
 
 DISPATCH_BACKOFF = timedelta(seconds=15)

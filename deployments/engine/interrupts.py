@@ -243,7 +243,7 @@ def _roll_back(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str
         f"{_get_username(interrupt)} requested a rollback of this execution",
         "warning",
     )
-    return "Rolling back."
+    return transitions.ROLLBACK_BEGUN
 
 
 def _retry_execution(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
@@ -264,7 +264,7 @@ def _retry_execution(reconcile_context: ReconcileContext, interrupt: Interrupt) 
         f"{_get_username(interrupt)} requested a retry of {step.name}: attempt {step.attempt}",
         "warning",
     )
-    return "Retrying."
+    return transitions.RETRY_BEGUN
 
 
 def _get_newest_rollback_stage(execution: Execution) -> StageExecution | None:

@@ -51,16 +51,17 @@ class ServiceSnapshot:
     """ECS services of several waiting executions, described together, ten per call (rule 5)."""
 
     aws_access_pool: AwsAccessPool = field(default_factory=AwsAccessPool)
+    # By batch key, for clusters of two regions or accounts may have the same name, and by service.
     _observations: dict[tuple[str, str], ServiceObservation] = field(default_factory=dict)
 
-    def pop_observation(self, cluster: str, name: str, *, after: datetime) -> ServiceObservation | None:
+    def pop_observation(self, batch_key: str, name: str, *, after: datetime) -> ServiceObservation | None:
         """Return the service if its read started after `after` (rule 10), and remove it."""
-        observation = self._observations.pop((cluster, name), None)
+        observation = self._observations.pop((batch_key, name), None)
         return observation if observation is not None and observation.read_started_at > after else None
 
-    def add(self, cluster: str, name: str, observation: ServiceObservation) -> None:
+    def add(self, batch_key: str, name: str, observation: ServiceObservation) -> None:
         """Add a service for the next pass of the batch."""
-        self._observations[cluster, name] = observation
+        self._observations[batch_key, name] = observation
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Transitions of an execution: into rollback, to an earlier stage, to its final status."""
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from deployments.approvals.requests import withdraw_approvals
 from deployments.engine import service_locks
@@ -69,7 +69,9 @@ def skip_later_stages(reconcile_context: ReconcileContext, status: Status) -> No
 
 def _skip_steps(steps: QuerySet[StepExecution]) -> None:
     waiting = ActionRun.objects.filter(step__in=steps, state=ActionState.WAITING)
-    waiting.update(state=ActionState.SKIPPED)
+    # Those of a step that waits for its retry run.
+    always = Q(name__in=list_always_actions(), step__started_at__isnull=False)
+    waiting.exclude(always).update(state=ActionState.SKIPPED)
     steps.update(status=Status.SKIPPED)
 
 
@@ -91,6 +93,8 @@ def list_always_actions() -> list[str]:
 
 
 _ROLLBACK = StepExecution.Section.ROLLBACK
+# Results of the requests of people that were granted.
+ROLLBACK_BEGUN, RETRY_BEGUN = "Rolling back.", "Retrying."
 _WHOLE_EXECUTION_KINDS = (Interrupt.Kind.ROLL_BACK, Interrupt.Kind.RETRY)
 
 
@@ -158,7 +162,8 @@ def _is_whole_execution(reconcile_context: ReconcileContext) -> bool:
     interrupts = Interrupt.objects.filter(
         execution=reconcile_context.execution, step="", kind__in=_WHOLE_EXECUTION_KINDS
     )
-    newest = interrupts.exclude(applied_at=None).order_by("-pk").first()
+    # Another result says why a request was refused.
+    newest = interrupts.filter(result__in=(ROLLBACK_BEGUN, RETRY_BEGUN)).order_by("-pk").first()
     return newest is not None and newest.kind == Interrupt.Kind.ROLL_BACK
 
 

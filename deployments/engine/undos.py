@@ -21,6 +21,7 @@ from steps.kinds.registry import is_undone_by_step
 from steps.states import ActionState, CallState, Outcome, UndoState
 
 ROLLBACK_UNIT = "Rollback"
+_UNSTARTED = (ActionState.WAITING, ActionState.SKIPPED)
 
 
 def list_partner_steps(reconcile_context: ReconcileContext, step: StepExecution) -> list[StepExecution]:
@@ -49,10 +50,17 @@ def get_next_undo(reconcile_context: ReconcileContext, step: StepExecution) -> A
 
 
 def list_open_actions(reconcile_context: ReconcileContext, partner: StepExecution) -> list[ActionRun]:
-    """Return the started actions of a step whose undos are not settled, newest first."""
-    unstarted = (ActionState.WAITING, ActionState.SKIPPED)
+    """Return the started actions of a step whose undos are not settled, newest first.
+
+    An action that was to be repeated, and was not, is one of them with the writes of earlier attempts.
+    """
     rows = reconcile_context.rows.list_actions(partner)
-    return [row for row in rows[::-1] if row.state not in unstarted and row.undo_state != UndoState.SETTLED]
+    return [
+        row
+        for row in rows[::-1]
+        if row.undo_state != UndoState.SETTLED
+        and (row.state not in _UNSTARTED or _may_have_written(reconcile_context, row))
+    ]
 
 
 def list_writes(reconcile_context: ReconcileContext, row: ActionRun) -> list[AwsCall]:
@@ -118,12 +126,18 @@ def _may_have_written(reconcile_context: ReconcileContext, row: ActionRun) -> bo
     return any(call.state in states for call in list_writes(reconcile_context, row))
 
 
+def _has_unknown_write(reconcile_context: ReconcileContext, row: ActionRun) -> bool:
+    states = (CallState.SENT, CallState.UNKNOWN)
+    return any(call.state in states for call in list_writes(reconcile_context, row))
+
+
 def reopen_undos(execution: Execution) -> None:
     """Reopen the failed undos of the last rollback as new attempts; inside a commit."""
     rows = ActionRun.objects.filter(step__stage__execution=execution, state=ActionState.NOT_RESTORED)
     for row in rows:
         row.undo_attempts = (row.undo_attempts // UNDO_TRIES + 1) * UNDO_TRIES
-        row.undo_state, row.detail = UndoState.KNOWN, ""
+        # Without an end of the start, its writes may still be unknown.
+        row.undo_state, row.detail = UndoState.KNOWN if row.start_done_at else "", ""
         row.save(update_fields=["undo_attempts", "undo_state", "detail"])
 
 
@@ -162,13 +176,20 @@ def _confirm_start(
         with reconcile_context.commit():
             planned.filter(state=CallState.PLANNED).update(state=CallState.NOT_SENT)
         reconcile_context.rows.reload_open_calls(row.step)
-    if row.start_done_at is None and list_writes(reconcile_context, row):
+    is_started = row.state not in _UNSTARTED and row.start_done_at is None
+    if is_started and list_writes(reconcile_context, row):
         end = run_phase(reconcile_context, row, "start", _start, log_step=step, forbid_sending=True)
         if isinstance(end, PhaseWaiting):
             return end.time
         if isinstance(end, PhaseFinished):
             end.context.finish(keep_progress=False)
             reconcile_context.save()
+        if isinstance(end, PhaseFailed) and end.failure.code != Outcome.SUPERSEDED:
+            reconcile_context.rows.reload_open_calls(row.step)
+            if _has_unknown_write(reconcile_context, row):
+                with reconcile_context.commit(reload=True):
+                    abandon_undo(reconcile_context, step, row, end.failure.message)
+                return None
     has_effect = any(call.state == CallState.ANSWERED for call in list_writes(reconcile_context, row))
     if not (has_effect and read_action(row).has_undo):
         # Written by the next commit: a repetition gives the same result.

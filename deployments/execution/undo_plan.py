@@ -13,7 +13,6 @@ from steps.states import TERMINAL_STATUSES, ActionState, CallState, Status, Undo
 from web.http.problems import Conflict
 
 WriteStates = dict[int, set[str]]
-_NO_CHANGE = (ActionState.WAITING, ActionState.SKIPPED, ActionState.UNDONE)
 _SENT = (CallState.SENT, CallState.UNKNOWN, CallState.PLANNED)
 _NOTHING_TO_UNDO = "This execution has made no changes that a rollback would undo."
 _NO_ROLLBACK_STEP = (
@@ -104,7 +103,7 @@ def list_open_undos(step: StepExecution) -> list[ActionRun]:
     return [
         row
         for row in sorted(step.actions.all(), key=lambda row: -row.position)
-        if row.state not in _NO_CHANGE
+        if row.state != ActionState.UNDONE
         and (row.undo_state != UndoState.SETTLED or row.state == ActionState.NOT_RESTORED)
     ]
 

@@ -303,7 +303,10 @@ def _record_success(context: JournaledPhase, row: AwsCall) -> None:
 
 
 class CheckCaller:
-    """Caller of the reads of one check; `read_started_at` is the start of the last read."""
+    """Caller of the reads of one check; `read_started_at` is the start of the last read.
+
+    `first_read_at` is that of the earliest one, which may be older than the check; None without reads.
+    """
 
     def __init__(self, context: JournaledPhase) -> None:
         self._context = context
@@ -311,6 +314,7 @@ class CheckCaller:
         self._answers: list[tuple[AwsCall, dict[str, Any]]] = []
         self.call_count = 0
         self.read_started_at = context.runtime.now()
+        self.first_read_at: datetime | None = None
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return a new answer; raises `AnswerPending` while a delegate reads it."""
@@ -324,10 +328,10 @@ class CheckCaller:
             self._rows[number] = row
         if (delegate_calls := self._context.get_delegate_calls(row)) is not None:
             result = delegate_calls.read(row)
-            self.read_started_at = row.sent_at or self._context.runtime.now()
+            self._record_start(row.sent_at)
             return result
         if self._is_kept(row):
-            self.read_started_at = row.sent_at or self._context.runtime.now()
+            self._record_start(row.sent_at)
             self._context.clear_result(row)
             return dict(json.loads(row.result))
         try:
@@ -336,6 +340,10 @@ class CheckCaller:
             self._keep_answers()
             raise
         return self._make(row, params)
+
+    def _record_start(self, at: datetime | None) -> None:
+        self.read_started_at = at or self._context.runtime.now()
+        self.first_read_at = min(self.first_read_at or self.read_started_at, self.read_started_at)
 
     def _is_kept(self, row: AwsCall) -> bool:
         if row.state != CallState.ANSWERED or not row.result or row.sent_at is None:
@@ -354,7 +362,8 @@ class CheckCaller:
 
     def _make(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
         runtime = self._context.runtime
-        self.read_started_at, started = runtime.now(), runtime.monotonic()
+        started = runtime.monotonic()
+        self._record_start(runtime.now())
         row.repeat_count += 1 if row.pk else 0
         row.sent_at = self.read_started_at
         try:

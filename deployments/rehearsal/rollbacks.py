@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.db.models import F
+
 from aws.errors import AwsError
 from aws.preview import PlannedCall
 from delegates.access.aws_access import get_local_caller
@@ -213,7 +215,8 @@ def _list_undos(
     written = AwsCall.objects.filter(
         step=partner, is_write=True, phase__startswith="start", state=CallState.ANSWERED
     )
-    changed = set(written.values_list("action", flat=True))
+    of_this_run = written.filter(attempt__gte=F("action__first_attempt"))
+    changed = set(of_this_run.values_list("action", flat=True))
     for row in list_open_undos(partner):
         action = load_action(row.name, row.version, row.parameters)
         if row.pk in changed and action.has_undo:

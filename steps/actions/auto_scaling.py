@@ -325,7 +325,7 @@ class ResumeAutoScaling(Action):
 
     def start(self, context: StepContext) -> None:
         before = get_saved_scaling(context, self.service_output)
-        if before.target is None or not is_suspended(context, self.service_output):
+        if before.target is None or not self._is_left_suspended(context, before.target):
             return
         name = context.get_output(self.service_output)
         context.log(f"Resuming Auto Scaling of service {name}..")
@@ -334,6 +334,14 @@ class ResumeAutoScaling(Action):
         context.scaling.resume(before.target, compute_suspension(scaling, before))
         context.log(f"Auto Scaling of service {name} goes on")
         context.set_outputs(**{get_scaling_output(self.service_output): RESUMED})
+
+    def _is_left_suspended(self, context: StepContext, before: ScalableTarget) -> bool:
+        """Return whether this step has suspended auto scaling, also if it ended without AWS's answer."""
+        output = context.get_output(get_scaling_output(self.service_output))
+        if output or before.is_suspended:
+            return bool(output == SUSPENDED)
+        live = read_scaling_state(context, context.get_output(self.service_output)).target
+        return live is not None and live.is_suspended
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)

@@ -310,9 +310,8 @@ class EngineStepContext(AwsClients):
 
     def _read_service(self, name: str) -> ServiceObservation:
         if self.delegate_calls is None:
-            recent = self.reconcile_context.snapshot.pop_observation(
-                self.cluster, name, after=self.reads_after
-            )
+            batch_key = get_batch_key(self.reconcile_context.stage)
+            recent = self.reconcile_context.snapshot.pop_observation(batch_key, name, after=self.reads_after)
             if recent is not None:
                 return recent
         service = self.ecs.describe_service(self.cluster, name)

@@ -324,6 +324,9 @@ def _is_swapped(context: StepContext, traffic: BlueGreenTraffic) -> bool:
 def _register_old_groups(context: StepContext, pair: ListenerPair) -> None:
     """Add the old groups of a pair to a rule with weight 0, so that AWS checks their targets."""
     prod, stage = read_route(context, pair.prod), read_route(context, pair.stage)
+    if prod.groups != [pair.stage_group]:
+        # Not swapped, or changed by others since: writing the rule would take traffic from their groups.
+        return
     named_groups = {*prod.named_groups, *stage.named_groups}
     unchecked_groups = [
         group

@@ -11,7 +11,6 @@ from aws.validation.rules import compatibility
 from guards.limits import RUN_TASK_COUNT
 from steps.actions.base import Action, ActionFailed, action
 from steps.actions.confirmations import (
-    Applied,
     CallRecord,
     Confirmation,
     NotApplied,
@@ -132,9 +131,15 @@ class RunAttempt:
         return [number for number in self._list_batches() if self._load(f"tasks {number}") is None]
 
     def list_unrecorded_tasks(self) -> list[str]:
-        """Return the tasks in AWS that this execution started and no recorded answer contains."""
+        """Return the tasks in AWS that only a lost answer of this attempt can contain.
+
+        Other steps of the execution run tasks too, of other task definitions.
+        """
         recorded = {*(self._load("before") or []), *self.list_answered_tasks()}
-        return [arn for arn in list_started_tasks(self.context) if arn not in recorded]
+        arns = [arn for arn in list_started_tasks(self.context) if arn not in recorded]
+        definition = self.context.get_output("taskDefinitionArn")
+        tasks = self.context.ecs.describe_tasks(self.context.cluster, arns) if arns else []
+        return [task.arn for task in tasks if task.task_definition == definition]
 
     def _list_batches(self) -> list[int]:
         numbers: list[int] = []
@@ -252,14 +257,9 @@ class RunTasks(Action):
             raise _build_refusal(context, count, len(answer.tasks), format_refusals(answer.failures))
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
-        late = is_past_read_lag(context, call)
-        attempt = get_current_attempt(context)
-        arns = attempt.list_unrecorded_tasks() if attempt else []
-        if len(arns) >= call.params["count"]:
-            tasks = context.ecs.describe_tasks(context.cluster, arns)
-            return Applied({"tasks": [task.raw for task in tasks], "failures": []})
-        # A repetition with the same token returns the tasks and refusals of the first call.
-        return NotApplied() if late else Unconfirmed()
+        # No read tells tasks of this call from those of a parallel step. A repetition with the same token
+        # returns the tasks and refusals of the first call, once AWS no longer works on it.
+        return NotApplied() if is_past_read_lag(context, call) else Unconfirmed()
 
 
 def _build_refusal(context: StepContext, requested: int, started: int, reasons: list[str]) -> ActionFailed:

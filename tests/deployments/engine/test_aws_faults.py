@@ -4,9 +4,14 @@ from collections import Counter
 
 import pytest
 
+from aws.errors import Unauthenticated
+from deployments.execution.operations import roll_back_execution
 from deployments.journal.runtime import set_hook
 from deployments.log import iterate_lines
 from deployments.models import AwsCall
+from steps.actions.confirmations import CallRecord, Confirmation, NotApplied
+from steps.actions.context import StepContext
+from steps.actions.ecs_service.updates import CreateOrUpdateService
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -95,3 +100,45 @@ def test_a_policy_without_deregistering_does_not_spoil_a_rollback(drive: Drive) 
     execution = drive.run("crash")
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK")
     assert any("ecs:DeregisterTaskDefinition" in line for line in drive.log(execution))
+
+
+def test_a_write_that_nobody_can_confirm_is_not_restored_until_a_later_rollback_can(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive.run("1.27")
+    running_definition = drive.service()["taskDefinition"]
+
+    def fail(self: CreateOrUpdateService, context: StepContext, call: CallRecord) -> Confirmation:
+        raise Unauthenticated("ExpiredTokenException", "the token has expired", "ecs", "DescribeServices")
+
+    drive.sandbox.fault("lost_answer", operation="UpdateService", count=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(CreateOrUpdateService, "confirm", fail)
+        execution = drive.run("1.28")
+    assert execution.failure["code"] == "CREDENTIALS_REFUSED"
+    assert execution.outcome != "ROLLED_BACK"
+    assert any("Not restored:" in line and "has expired" in line for line in drive.log(execution))
+    assert drive.service()["taskDefinition"] != running_definition
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.reconcile()
+    drive.until_over(execution)
+    assert drive.service()["taskDefinition"] == running_definition, drive.log(execution)[-12:]
+
+
+def test_a_read_that_began_before_aws_shows_a_write_does_not_prove_that_it_failed(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive.run("1.27")
+
+    def read_and_deny(self: CreateOrUpdateService, context: StepContext, call: CallRecord) -> Confirmation:
+        context.ecs.describe_service(context.cluster, "myapp")
+        return NotApplied()
+
+    mark = drive.mark()
+    drive.sandbox.fault("lost_answer", operation="UpdateService", count=1)
+    monkeypatch.setattr(CreateOrUpdateService, "confirm", read_and_deny)
+    execution = drive.start("1.28")
+    drive.pass_time(20)
+    update = AwsCall.objects.get(execution=execution, operation="UpdateService")
+    assert update.state == "UNKNOWN"
+    assert drive.effects(mark).count("UpdateService") == 1

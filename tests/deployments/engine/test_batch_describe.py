@@ -5,11 +5,15 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from deployments.engine.dispatch import claim_due_batches, reconcile_batch
 from deployments.engine.lease import LEASE_DURATION, claim_lease, wake_execution
+from deployments.engine.reconcile_context import ServiceSnapshot
+from deployments.engine.service_waits import get_batch_key
 from deployments.journal import rate_limits
-from deployments.models import Execution, Interrupt
+from deployments.models import Execution, Interrupt, StageExecution
+from steps.actions.context import ServiceObservation
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,6 +58,31 @@ def test_a_service_that_looks_the_same_costs_one_call_and_no_write(drive: Drive)
     assert [query["sql"].split()[0] for query in queries if not query["sql"].startswith("SELECT")] == []
     execution.refresh_from_db()
     assert execution.fence == fence
+
+
+def test_a_rollback_of_an_earlier_stage_is_read_in_the_region_of_that_stage(drive: Drive) -> None:
+    execution = waiting_execution(drive)
+    stage = execution.stages.get()
+    later = StageExecution.objects.get(pk=stage.pk)
+    later.pk, later.position, later.identifier = None, stage.position + 1, "later"
+    later.region, later.ecs_service = "eu-west-1", "myapp"
+    later.save()
+    assert execution.batch_key == get_batch_key(stage)
+    advance_to_next_check(drive, execution)
+    mark = drive.mark()
+    (group,) = claim_due_batches(drive.runtime)
+    reconcile_batch(group, runtime=drive.runtime)
+    regions = {entry["region"] for entry in drive.sandbox.journal(mark)}
+    assert regions == {"us-east-1"}
+
+
+def test_equal_clusters_of_two_regions_share_no_service() -> None:
+    snapshot = ServiceSnapshot()
+    now = timezone.now()
+    snapshot.add("connector|us-east-1|prod", "web", ServiceObservation("web", None, now))
+    before = now - timedelta(seconds=1)
+    assert snapshot.pop_observation("connector|eu-west-1|prod", "web", after=before) is None
+    assert snapshot.pop_observation("connector|us-east-1|prod", "web", after=before) is not None
 
 
 def test_what_a_dead_worker_has_seen_is_judged_again_though_the_service_looks_the_same(drive: Drive) -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from deployments.execution.operations import abort_execution
+from deployments.execution.undo_plan import build_undo_plan
 from deployments.models import Execution, ServiceLock, StepExecution
 from tests.deployments.execution.conftest import Strategies
 from tests.fixtures.engine_driver import Drive
@@ -114,6 +116,34 @@ def test_an_end_that_a_pipeline_names_undoes_nothing(
     execution = drive.run("crash")
     assert _get_result(execution) == (status, "FAILED")
     assert drive.effects(after=mark) == ["RegisterTaskDefinition", "UpdateService"]
+
+
+def test_a_rollback_while_a_retry_waits_undoes_what_the_first_attempt_changed(
+    drive: Drive, strategies: Strategies
+) -> None:
+    drive.run("1.27")
+    running_definition = drive.service()["taskDefinition"]
+    strategies(_build_strategy("AllErrors", "{type: Retry, spec: {retryCount: 1, retryIntervals: [5m]}}"))
+    execution = drive.start("crash")
+    for _ in range(200):
+        drive.pass_time(5, step=5)
+        if _get_step(execution).retry_at is not None:
+            break
+    assert drive.service()["taskDefinition"] != running_definition
+    # The retry gets no further than the action before the update.
+    drive.sandbox.fault("throttle", operation="DescribeScalableTargets")
+    drive.pass_time(305, step=5)
+    execution.refresh_from_db()
+    abort_execution(actor=drive.deployer, execution=execution, roll_back=True)
+    drive.pass_time(3)
+    drive.sandbox.clear_faults()
+    assert any(
+        "restore" in change["words"] or "back to" in change["words"]
+        for change in build_undo_plan(execution)["changes"]
+    )
+    drive.until_over(execution)
+    assert _get_result(execution) == ("ABORTED", "ROLLED_BACK"), drive.log(execution)[-12:]
+    assert drive.service()["taskDefinition"] == running_definition
 
 
 def test_the_first_strategy_that_fits_counts_and_others_are_left_aside(

@@ -3,7 +3,7 @@
 import pytest
 
 from deployments.execution.operations import abort_execution, retry_execution, roll_back_execution
-from deployments.models import Execution, RollbackCheck
+from deployments.models import Execution, RollbackCheck, StepExecution
 from tests.fixtures.engine_driver import Drive
 from tests.stories.auto_scaling.conftest import AutoScaling, tracking
 
@@ -216,6 +216,23 @@ def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_und
     assert _get_result(execution) == ("ABORTED", "ROLLED_BACK")
     assert drive.service()["taskDefinition"] == running_definition
     assert scaling.read_all() == before
+
+
+def test_a_suspension_whose_answer_was_not_recorded_ends_with_an_abort(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
+    drive.run("1.27")
+    execution = drive.start("slow")
+    drive.pass_time(6)
+    assert not scaling.is_active
+    step = StepExecution.objects.get(stage__execution=execution, type="EcsRollingDeploy")
+    step.outputs.pop("autoScaling")
+    step.save(update_fields=["outputs"])
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.until_over(execution)
+    assert _get_result(execution) == ("ABORTED", "ABORTED")
+    assert scaling.is_active
 
 
 def test_auto_scaling_that_may_not_be_read_is_told_and_taken_for_none(

@@ -31,6 +31,31 @@ def test_a_swap_that_is_refused_in_the_middle_goes_back_only_once_the_old_target
     assert shop.meetings == []
 
 
+def test_a_rollback_takes_no_traffic_from_where_somebody_has_sent_it_meanwhile(shop: Shop) -> None:
+    shop.choose(swap={"doNotDownsizeOldService": True})
+    shop.run("1")
+    second = shop.run("2", visited=True)
+    own_group = shop.call("elbv2", "DescribeTargetGroups", TargetGroupArns=[shop.group("target1")])
+    (group,) = own_group["TargetGroups"]
+    made = shop.call(
+        "elbv2",
+        "CreateTargetGroup",
+        Name="maintenance",
+        Protocol="HTTP",
+        Port=80,
+        VpcId=group["VpcId"],
+        TargetType="ip",
+    )
+    maintenance = made["TargetGroups"][0]["TargetGroupArn"]
+    for listener in (shop.prod, shop.stage):
+        shop.forward(listener, [{"Type": "forward", "TargetGroupArn": maintenance}])
+    mark = shop.drive.mark()
+    shop.roll_back(second)
+    assert "ModifyListener" not in shop.drive.effects(mark)
+    assert shop.forwards(shop.prod) == [maintenance]
+    assert any("Somebody else changed the Prod Listener Rule" in line for line in shop.drive.log(second))
+
+
 def test_lost_answers_are_found_again_and_nothing_is_sent_twice(shop: Shop) -> None:
     shop.run("1")
     shop.run("2")

@@ -6,12 +6,18 @@ from itertools import count
 from typing import Any
 
 import pytest
+import yaml
+from django.test import Client
+from django.urls import reverse
 
 from aws.apis.logs import LogPage, LogsClient
 from connectors.models import Secret
 from deployments.execution.documents import build_execution_document
 from deployments.execution.operations import abort_execution, retry_execution
-from deployments.models import Execution
+from deployments.models import AwsCall, Execution
+from steps.actions.confirmations import CallRecord, Confirmation, Unconfirmed
+from steps.actions.context import StepContext
+from steps.actions.run_task.launch import RunTasks
 from tests.fixtures.engine_driver import Drive
 from tests.secret_watch import sinks
 from tests.stories.run_task.conftest import DEFINITION, SIDECAR, request_text
@@ -239,3 +245,40 @@ def test_secrets_in_what_a_container_prints_are_masked(job: Job, monkeypatch: py
     log = drive.log(execution)
     assert not any("applied 3" in line for line in log)
     assert any(line.startswith("migrate | ") and line.endswith(" of 3") for line in log)
+
+
+def test_a_lost_answer_does_not_bring_in_the_task_of_a_parallel_step(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive, confirm, checks = job(), RunTasks.confirm, count(1)
+
+    def confirm_late(self: RunTasks, context: StepContext, call: CallRecord) -> Confirmation:
+        return Unconfirmed() if next(checks) == 1 else confirm(self, context, call)
+
+    monkeypatch.setattr(RunTasks, "confirm", confirm_late)
+    drive.sandbox.fault("lost_answer", operation="RunTask", count=1)
+    execution = drive.start("done")
+    while not AwsCall.objects.filter(execution=execution, operation="RunTask", state="UNKNOWN").exists():
+        drive.pass_time(1)
+    definition = drive.call("ecs", "RegisterTaskDefinition", yaml.safe_load(DEFINITION) | {"family": "other"})
+    request = yaml.safe_load(request_text(drive, "")) | {
+        "cluster": "demo",
+        "taskDefinition": definition["taskDefinition"]["taskDefinitionArn"],
+        "startedBy": str(execution.pk),
+    }
+    (other,) = drive.call("ecs", "RunTask", request)["tasks"]
+    mark = drive.mark()
+    drive.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED"), drive.log(execution)[-8:]
+    (own,) = execution.stages.get().steps.get(identifier="migrate").outputs["taskArns"]
+    assert own != other["taskArn"]
+    assert "RunTask" not in drive.effects(mark), "the repetition has the token of the lost call"
+    assert "StopTask" not in drive.effects(mark)
+
+
+def test_the_page_that_runs_it_does_not_offer_to_keep_tasks(job: Job, client: Client) -> None:
+    drive = job()
+    client.force_login(drive.deployer)
+    page = client.get(reverse("run-pipeline", args=[drive.pipeline.pk])).content.decode()
+    assert "EcsRunTask" in page
+    assert "Keep tasks if nothing changed" not in page

@@ -2,9 +2,12 @@
 
 import pytest
 import yaml
+from django.utils import timezone
 from rest_framework.test import APIClient
 
-from deployments.models import Execution, ServiceLock, StepExecution
+from deployments.engine.transitions import RETRY_BEGUN, ROLLBACK_BEGUN
+from deployments.execution.operations import roll_back_execution
+from deployments.models import Execution, Interrupt, ServiceLock, StepExecution
 from pipelines.models import Pipeline
 from tests.deployments.execution.conftest import UntilAsked
 from tests.fixtures.engine_driver import Drive
@@ -152,3 +155,41 @@ def test_rolling_back_later_takes_every_stage_back_the_newest_first(drive: Drive
     assert [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")] == before
     assert drive.log(execution).count("Rollback verified.") >= 2
     assert not ServiceLock.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("results", "is_whole"),
+    [
+        ({"ROLL_BACK": ROLLBACK_BEGUN, "RETRY": "There is no failed step to retry."}, True),
+        ({"RETRY": RETRY_BEGUN, "ROLL_BACK": "The execution is still running."}, False),
+        ({"RETRY": RETRY_BEGUN, "ROLL_BACK": ROLLBACK_BEGUN}, True),
+        ({"ROLL_BACK": ROLLBACK_BEGUN, "RETRY": RETRY_BEGUN}, False),
+    ],
+)
+def test_a_refused_request_does_not_decide_how_far_a_rollback_goes(
+    drive: Drive, results: dict[str, str], is_whole: bool
+) -> None:
+    first = yaml.safe_load(drive.pipeline.yaml)["pipeline"]
+    second = yaml.safe_load(Pipeline.objects.get(identifier="canary_demo").yaml)["pipeline"]
+    second["stages"][0]["stage"]["identifier"] = "then"
+    drive.pipeline.yaml = yaml.safe_dump(
+        {"pipeline": {**first, "stages": first["stages"] + second["stages"]}}
+    )
+    drive.pipeline.save(update_fields=["yaml"])
+    drive.run("1.27")
+    before = [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")]
+    execution = drive.run("1.28")
+    after = drive.service("myapp")["taskDefinition"]
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.reconcile()
+    Interrupt.objects.all().delete()
+    for kind, result in results.items():
+        Interrupt.objects.create(
+            execution=execution, kind=kind, by=drive.deployer, result=result, applied_at=timezone.now()
+        )
+    drive.until_over(execution)
+    first_service = before[0] if is_whole else after
+    assert [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")] == [
+        first_service,
+        before[1],
+    ]
