@@ -48,7 +48,8 @@ class GitSyncForm(PageForm):
         help_text="Such as deploy/slipway. All YAML files in it and below are read.",
     )
     service_account = ScopedChoiceField(
-        ServiceAccount.objects.none(), help_text="Changes are made with its permissions, and under its name."
+        ServiceAccount.objects.none(),
+        help_text="Changes are made with its permissions, and under its name. Assign its roles on its page.",
     )
     prunes = forms.BooleanField(
         required=False,
@@ -70,7 +71,8 @@ class GitSyncForm(PageForm):
     new_resources = {
         "connector": NewResource(
             "connector", "new-connector", "core_connector_edit", kinds=(Connector.Kind.GIT,)
-        )
+        ),
+        "service_account": NewResource("service account", "new-service-account", "core_serviceaccount_edit"),
     }
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:

@@ -25,6 +25,7 @@ from gitsync.tasks import request_pass
 from guards.limits import GIT_SYNCS
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, ServiceAccount, User
+from rbac.operations.escalation_checks import find_exceeding_permission
 from rbac.policy import can, require
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
@@ -32,7 +33,7 @@ from web.http.problems import BadInput, Conflict
 VIEW: Final = "core_gitsync_view"
 EDIT: Final = "core_gitsync_edit"
 DELETE: Final = "core_gitsync_delete"
-# Who may create keys of a service account may act as it anyway.
+# Needed to act as a service account, besides the permissions of that account.
 ACT_AS: Final = "core_serviceaccount_manageapikey"
 _PREFIX: Final = "slp_hook_"
 _BRANCH: Final = re.compile(r"[\w][\w./+-]{0,254}\Z", re.ASCII)
@@ -164,7 +165,7 @@ def _wake(sync: GitSync) -> None:
 
 def _apply_spec(sync: GitSync, spec: GitSyncSpec, actor: User) -> None:
     folder = spec.folder.strip().strip("/")
-    if errors := list(_list_errors(sync.scope, spec, folder, actor)):
+    if errors := list(_list_errors(sync, spec, folder, actor)):
         raise BadInput("The Git sync is not valid.", errors=errors)
     if spec.connector is not None:
         require_access(actor, get_connector_requirements(spec.connector, path="connector"))
@@ -181,7 +182,8 @@ def _apply_spec(sync: GitSync, spec: GitSyncSpec, actor: User) -> None:
     sync.cause = GitSync.Cause.PERSON
 
 
-def _list_errors(scope: Scope, spec: GitSyncSpec, folder: str, actor: User) -> Iterator[dict[str, str]]:
+def _list_errors(sync: GitSync, spec: GitSyncSpec, folder: str, actor: User) -> Iterator[dict[str, str]]:
+    scope = sync.scope
     repository, branch = spec.repository.strip(), spec.branch.strip()
     if spec.connector is None or spec.connector.kind != Connector.Kind.GIT:
         yield {"path": "connector", "message": "Select a connector to Git of this scope or above."}
@@ -194,12 +196,41 @@ def _list_errors(scope: Scope, spec: GitSyncSpec, folder: str, actor: User) -> I
     yield from _list_edit_errors(spec)
     if not _FOLDER.match(folder) or ".." in folder.split("/"):
         yield {"path": "folder", "message": "Enter a path in the repository, such as deploy/slipway."}
-    # Also for an unchanged account: another repository would have its rights.
-    if spec.service_account is None or spec.service_account.scope.path not in scope.ancestor_paths():
+    if spec.is_enabled and (
+        other := _find_sync_of_same_folder(sync, spec.connector, repository, branch, folder)
+    ):
+        message = f"The Git sync {other.name} reads this folder already, and a resource can have only one."
+        yield {"path": "folder", "message": message}
+    yield from _list_account_errors(scope, spec.service_account, actor)
+
+
+def _list_account_errors(
+    scope: Scope, account: ServiceAccount | None, actor: User
+) -> Iterator[dict[str, str]]:
+    """Yield the errors of the account, also of an unchanged one: another repository would have its rights."""
+    if account is None or account.scope.path not in scope.ancestor_paths():
         yield {"path": "service_account", "message": "Select the service account whose rights it has."}
-    elif not can(actor, ACT_AS, spec.service_account):
+    elif not can(actor, ACT_AS, account):
         message = f"You need the permission {ACT_AS} on this service account."
         yield {"path": "service_account", "message": message}
+    elif missing := find_exceeding_permission(actor, account):
+        message = f"This service account has permissions that you do not have. You need {missing}."
+        yield {"path": "service_account", "message": message}
+
+
+def _find_sync_of_same_folder(
+    sync: GitSync, connector: Connector | None, repository: str, branch: str, folder: str
+) -> GitSync | None:
+    """Return another sync of the scope that reads a folder; in other scopes its resources are others."""
+    place = {
+        "is_enabled": True,
+        "connector": connector,
+        "repository": repository,
+        "branch": branch,
+        "folder": folder,
+    }
+    others = GitSync.objects.filter(scope=sync.scope, **place).exclude(pk=sync.pk)
+    return others.order_by("pk").first()
 
 
 def _list_edit_errors(spec: GitSyncSpec) -> Iterator[dict[str, str]]:

@@ -14,6 +14,7 @@ from guards.limits import INVITATION_DAYS
 from rbac import operations
 from rbac.models import Invitation, Role, Scope
 from rbac.policy import require
+from web.api.idempotency import has_effects
 from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
 from web.api.views import BaseApiView
 from web.http.problems import BadInput
@@ -115,7 +116,7 @@ def _list_invitations() -> QuerySet[Invitation]:
 
 def _send_and_respond(invitation: Invitation, token: str, *, status: int) -> Response:
     row = _list_invitations().get(pk=invitation.pk)
-    row.is_sent = send_invitation(row, token)  # type: ignore[attr-defined]
+    row.is_sent = has_effects() and send_invitation(row, token)  # type: ignore[attr-defined]
     return Response(SentDocument(row).data, status=status)
 
 

@@ -55,9 +55,10 @@ def link_identity(*, actor: User, claims: Mapping[str, Any]) -> None:
 
 @transaction.atomic
 def unlink_identity(*, actor: User) -> None:
-    """End that `actor` signs on with the provider; the password stays."""
+    """End that `actor` signs on with the provider, whose groups they leave; the password stays."""
     if SocialAccount.objects.filter(user=actor).delete()[0]:
         audit.record_audit_entry(actor=actor, action="user.sign_on_unlink", thing=actor)
+        _set_external_groups(actor, set())
 
 
 def _get_identity(claims: Mapping[str, Any]) -> dict[str, str]:
@@ -132,7 +133,11 @@ def _sync_groups(user: User, claims: Mapping[str, Any]) -> None:
             f"The provider returned more than {SIGN_ON_GROUPS} for your user. Ask an administrator to "
             "reduce them."
         )
-    after = set(UserGroup.objects.filter(external_name__in=names))
+    _set_external_groups(user, set(UserGroup.objects.filter(external_name__in=names)))
+
+
+def _set_external_groups(user: User, after: set[UserGroup]) -> None:
+    """Make the user a member of these groups of the provider, and of no others of it."""
     before = set(user.user_groups.exclude(external_name=""))
     if after == before:
         return

@@ -15,12 +15,16 @@ AUDIT_SOURCES: Final = (
     ("api", "API"),
     ("admin", "Administration"),
     ("agent", "Delegates"),
+    ("git", "Git syncs"),
     ("internal", "Slipway"),
 )
 YEAR_RANGE: Final = range(1970, 9999)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _RARE_FIELDS: Final = ("source", "thing_id", "request_id", "address")
-_APPS: Final = ("rbac", "connectors", "delegates", "catalog", "pipelines", "deployments")
+_APPS: Final = (
+    "rbac", "connectors", "notifications", "delegates", "policies", "catalog", "pipelines", "deployments",
+    "inventory", "gitsync", "ops",
+)  # fmt: skip
 
 
 def list_resource_types() -> list[tuple[str, str]]:

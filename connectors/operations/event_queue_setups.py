@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from connectors.live import publish_setup_changed
 from connectors.models import Connector, EventQueueSetup
 from connectors.operations.event_queues import REGION, require_aws
+from connectors.required_access import get_connector_requirements, require_access
 from connectors.specs.aws import parse_aws_spec
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -41,6 +42,7 @@ def start_event_queue_setup(
     """
     require(actor, "core_connector_edit", connector)
     require_aws(connector)
+    require_access(actor, get_connector_requirements(connector))
     region = region or parse_aws_spec(connector.spec).test_region
     stack_name = stack_name or get_default_stack_name(connector)
     if problems := _find_problems(region, stack_name):

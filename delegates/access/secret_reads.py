@@ -149,13 +149,16 @@ def _resume(read: SecretRead) -> None:
 
 def _submit(read: SecretRead, reference: SecretReference, call: NextCall) -> None:
     """Queue a task for a call; its parameters are built when a delegate takes it."""
-    connector = reference.connector
+    connector, secret = reference.connector, read.secret
+    # Who may view tasks of the connector's scope need not know the secrets of scopes below.
+    is_own = secret.scope_id == connector.scope_id
+    subject = f"the secret {secret} of {secret.scope}" if is_own else f"a secret of {connector}"
     selectors = parse_connector_spec(connector.kind, connector.spec).delegate_selectors
     is_vault = call.service == VAULT_SERVICE
     read.task = submit_task(
         scope=connector.scope,
         kind=get_call_task_kind(call.service),
-        title=f"{call.service}:{call.operation} for the secret {read.secret} of {read.secret.scope}",
+        title=f"{call.service}:{call.operation} for {subject}",
         payload={"service": call.service, "operation": call.operation},
         owner=SECRET_READ_OWNER,
         owner_ref=str(read.pk),

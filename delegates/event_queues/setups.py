@@ -30,6 +30,7 @@ from connectors.live import publish_setup_changed
 from connectors.models import Connector, EventQueue, EventQueueSetup
 from connectors.operations import create_event_queue
 from connectors.operations.event_queue_setups import NO_CALLS
+from connectors.required_access import get_connector_requirements, require_access
 from connectors.specs.aws import parse_aws_spec
 from delegates.access.aws_access import (
     ConnectorPending,
@@ -205,9 +206,10 @@ class _SetupPass:
             raise SetupFailed("The user who set up events is gone. Set up events again.")
         try:
             require(actor, "core_connector_edit", self.setup.connector)
+            require_access(actor, get_connector_requirements(self.setup.connector))
         except (Forbidden, NotVisible) as error:
             raise SetupFailed(
-                f"The user {actor.get_username()} may not edit the connector any more. Let somebody "
+                f"The user {actor.get_username()} may not edit and use the connector any more. Let somebody "
                 "who may set up events again."
             ) from error
         return actor
@@ -305,7 +307,7 @@ def _describe_failed_stack(client: CloudFormationClient, stack: Stack, token: st
 
 def _find_next_step(cause: str) -> str:
     if action := find_denied_action(cause):
-        return f"Allow {find_known_action(action)} to whom the connector stands for."
+        return f"Allow {find_known_action(action)} for the principal of the connector."
     if "already exists" in cause:
         return "Use another stack name, or delete what has this name."
     return ""

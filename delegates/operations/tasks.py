@@ -178,7 +178,7 @@ def start_diagnosis(*, actor: Principal, delegate: Delegate) -> DelegateTask:
     """
     require(actor, "core_delegate_edit", delegate)
     if delegate.is_built_in:
-        raise Conflict("The built-in delegate is part of Slipway. Run manage.py doctor instead.")
+        raise Conflict("The built-in delegate is part of Slipway. Run manage doctor instead.")
     with transaction.atomic():
         task = submit_task(
             scope=delegate.scope,

@@ -107,7 +107,7 @@ def reveal_token(*, actor: User, token: DelegateToken, shown_for: str = "") -> s
     """
     require(actor, EDIT, token)
     if token.status != DelegateToken.Status.ACTIVE:
-        raise Conflict(f"The token {token.name} is revokedand cannot be used. Create another token.")
+        raise Conflict(f"The token {token.name} is revoked and cannot be used. Create another token.")
     try:
         value = str(token.value)
     except DecryptionFailed as exc:

@@ -236,7 +236,7 @@ def list_connector_uses(reader: Principal, delegate: Delegate, now: datetime) ->
 
 
 def _build_tasks_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:
-    return {"tasks": history.list_recent_tasks(delegate)}
+    return {"tasks": history.list_recent_tasks(delegate, request.user)}
 
 
 def _build_lists_content(request: PageRequest, delegate: Delegate, now: datetime) -> dict[str, Any]:

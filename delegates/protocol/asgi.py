@@ -127,7 +127,7 @@ async def _dispatch(scope: AsgiScope, receive: Receive) -> AgentReply:
 async def _handle(scope: AsgiScope, receive: Receive) -> AgentReply:
     path, headers = scope["path"].removeprefix(PREFIX), _parse_headers(scope)
     if not _is_encrypted(scope, headers):
-        raise NotEncrypted("Agents must use https://. Correct the manager URL.")
+        raise NotEncrypted("Agents must use https://. Set HARNESS_URL to such an address.")
     named = _TASK.fullmatch(path)
     name = f"tasks/*/{named[2]}" if named else path
     if "*" in path or (name not in ROUTES and name not in ASYNC_ROUTES):

@@ -45,10 +45,11 @@ class LoadQuarter:
     running: float
 
 
-def list_recent_tasks(delegate: Delegate) -> list[DelegateTask]:
-    """Return the running tasks, then the most recent ended ones."""
+def list_recent_tasks(delegate: Delegate, reader: Principal) -> list[DelegateTask]:
+    """Return the running tasks that a reader may view, then the most recent ended ones."""
     tasks = DelegateTask.objects.filter(instance__delegate=delegate).defer("payload", "result", "error")
-    with_instance = tasks.select_related("instance").order_by("-queued_at")
+    visible_tasks = filter_visible(reader, "core_delegate_view", tasks)
+    with_instance = visible_tasks.select_related("instance").order_by("-queued_at")
     started = with_instance.filter(status=DelegateTask.Status.STARTED)[:MAX_TASKS]
     over = with_instance.exclude(status=DelegateTask.Status.STARTED)[:MAX_TASKS]
     return [*started, *over]

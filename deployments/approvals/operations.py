@@ -17,6 +17,7 @@ from deployments.log import NewLogLine, store_lines
 from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
 from deployments.tasks import request_reconcile
 from guards.limits import APPROVAL_COMMENT_CHARACTERS, APPROVAL_INPUT_CHARACTERS
+from pipelines.models import TriggerFiring
 from rbac.archive_guards import lock_scope
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -93,10 +94,15 @@ def explain_refusal(actor: User, approval: Approval) -> str:
 
 
 def _list_executors(execution: Execution) -> set[int | None]:
-    """Return the users who started and retried the run, in all its attempts."""
+    """Return the users who started, retried and redelivered the run, in all its attempts."""
     attempts = filter_attempts(execution)
     retries = Interrupt.objects.filter(execution__in=attempts.values("pk"), kind=Interrupt.Kind.RETRY)
-    return {*attempts.values_list("started_by", flat=True), *retries.values_list("by", flat=True)}
+    firings = TriggerFiring.objects.filter(execution_id__in=attempts.values("pk"))
+    return {
+        *attempts.values_list("started_by", flat=True),
+        *retries.values_list("by", flat=True),
+        *firings.values_list("redelivered_by", flat=True),
+    }
 
 
 def _decide(

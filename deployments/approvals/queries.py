@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from deployments.approvals.operations import explain_refusal
 from deployments.approvals.verdicts import build_approval_summary, tally_decisions
 from deployments.models import Approval, ApprovalDecision, Interrupt
+from pipelines.models import TriggerFiring
 from rbac.models import Scope, User
 from rbac.policy import Grants, filter_visible, get_resource_locations
 
@@ -32,7 +33,8 @@ def list_waiting_approvals(principal: User, scope: Scope | None = None) -> Query
     retried = Interrupt.objects.filter(
         execution=OuterRef("execution"), by=principal, kind=Interrupt.Kind.RETRY
     )
-    executes = Q(execution__started_by=principal) | Exists(retried)
+    redelivered = TriggerFiring.objects.filter(execution_id=OuterRef("execution"), redelivered_by=principal)
+    executes = Q(execution__started_by=principal) | Exists(retried) | Exists(redelivered)
     return (
         list_visible_approvals(principal, scope)
         .filter(status=Approval.Status.WAITING, groups__in=principal.user_groups.all())
@@ -63,9 +65,12 @@ def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
     waiting = {"approval__status": Approval.Status.WAITING, "by__in": keys}
     decided = set(ApprovalDecision.objects.filter(**waiting).values_list("approval_id", "by_id", "plan_hash"))
     retries = Interrupt.objects.filter(kind=Interrupt.Kind.RETRY, by__in=keys)
-    executing = set(
-        retries.filter(execution__in={row[3] for row in rows}).values_list("execution_id", "by_id")
-    )
+    executions = {row[3] for row in rows}
+    redelivered = TriggerFiring.objects.filter(redelivered_by__in=keys, execution_id__in=executions)
+    executing = {
+        *retries.filter(execution__in=executions).values_list("execution_id", "by_id"),
+        *redelivered.values_list("execution_id", "redelivered_by_id"),
+    }
     grants, places = Grants(people), get_resource_locations(Approval, {row[0] for row in rows})
     users_by_id = {user.pk: user for user in people}
     return Counter(

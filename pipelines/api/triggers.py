@@ -30,13 +30,13 @@ PIPELINE_PARAMETER = OpenApiParameter(
 
 
 class TriggerWatchDocument(serializers.Serializer[Any]):
-    """Place that a trigger looks at by itself, such as an image repository."""
+    """Source that a trigger polls, such as an image repository."""
 
     kind = serializers.ChoiceField(choices=TriggerWatch.Kind.choices)
     subject = serializers.CharField()
     due_at = serializers.DateTimeField()
     looked_at = serializers.DateTimeField(allow_null=True)
-    problem = serializers.CharField(help_text="Why the last look failed; empty if it did not.")
+    problem = serializers.CharField(help_text="Why the last poll failed; empty if it did not.")
 
 
 class TriggerDocument(serializers.Serializer[Any]):
@@ -56,8 +56,8 @@ class TriggerDocument(serializers.Serializer[Any]):
     address = serializers.SerializerMethodField(
         help_text="URL for the sender; empty for kinds that receive no requests."
     )
-    due_at = serializers.DateTimeField(allow_null=True, help_text="When it looks for events next.")
-    watches = TriggerWatchDocument(many=True, help_text="What it looks at by itself.")
+    due_at = serializers.DateTimeField(allow_null=True, help_text="When it polls next.")
+    watches = TriggerWatchDocument(many=True, help_text="Sources that it polls.")
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()

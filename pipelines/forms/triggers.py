@@ -1,7 +1,8 @@
 """Forms of triggers, with the settings of their kind and the inputs of their pipeline."""
 
 import json
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from django import forms
 
@@ -13,6 +14,7 @@ from pipelines.triggers.base import Setting, TriggerKind
 from pipelines.triggers.operations import TriggerSpec, list_usable_accounts
 from rbac.models import ServiceAccount, User
 from steps.expressions import has_expression
+from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm
 from web.forms.resource_forms import IdentifierField, IdentifierForm
 
@@ -48,10 +50,14 @@ class TriggerForm(PageForm):
     service_account = AccountField(
         ServiceAccount.objects.none(),
         help_text="Runs have its permissions, and show it as who started them. It must be able to run "
-        "the pipeline.",
+        "the pipeline: assign its roles on its page.",
     )
     is_enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+
+    new_resources: ClassVar[Mapping[str, NewResource]] = {
+        "service_account": NewResource("service account", "new-service-account", "core_serviceaccount_edit")
+    }
 
     def __init__(
         self, *args: Any, kind: TriggerKind, pipeline: Pipeline, person: User, **kwargs: Any

@@ -29,6 +29,7 @@ from pipelines.triggers.registry import find_kind, list_kinds
 from pipelines.triggers.watches import update_watches
 from rbac.audit import record_audit_entry
 from rbac.models import ServiceAccount, User
+from rbac.operations.escalation_checks import find_exceeding_permission
 from rbac.policy import Principal, can, filter_visible, require
 from steps.conditions import BadConditionError, parse_condition
 from steps.expressions import find_paths, has_expression, is_path
@@ -252,12 +253,14 @@ def _compute_due_at(trigger: Trigger, now: datetime) -> datetime | None:
 def _list_account_problems(
     trigger: Trigger, account: ServiceAccount | None, actor: User
 ) -> Iterator[dict[str, str]]:
-    """Yield why the runs cannot have the rights of this account; a person may only lend what it could use."""
-    message = ""
+    """Yield why the runs cannot have the rights of this account; a person may only lend what they have."""
+    message, is_new = "", account is not None and trigger.service_account_id != account.pk
     if account is None:
         message = "Choose the service account whose permissions the runs have."
-    elif trigger.service_account_id != account.pk and not can(actor, ACT_AS, account):
+    elif is_new and not can(actor, ACT_AS, account):
         message = f"You need the permission {ACT_AS} on this service account."
+    elif is_new and (missing := find_exceeding_permission(actor, account)):
+        message = f"This service account has permissions that you do not have. You need {missing}."
     elif not can(account.user, EXECUTE, trigger.pipeline):
         message = f"This service account needs the permission {EXECUTE} on the pipeline."
     if message:

@@ -18,7 +18,7 @@ class SourceFilter(admin.SimpleListFilter):
     parameter_name = "source"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(name, name) for name in ("page", "api", "admin", "agent", "internal")]
+        return [(name, name) for name in ("page", "api", "admin", "agent", "git", "internal")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         return queryset.filter(source=self.value()) if self.value() else queryset

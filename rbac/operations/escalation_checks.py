@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from rbac.models import RoleAssignment, Scope, User
+from rbac.models import RoleAssignment, Scope, ServiceAccount, User
 from rbac.policy import Forbidden, get_permissions_over_scope, require
 
 
@@ -31,6 +31,15 @@ def refuse_role_escalation(actor: User | None, assignments: QuerySet[RoleAssignm
     for assignment in assignments.filter(current).select_related("scope"):
         permissions = assignment.role.permissions.values_list("permission", flat=True)
         refuse_escalation(actor, permissions, assignment.scope)
+
+
+def find_exceeding_permission(actor: User, account: ServiceAccount) -> str:
+    """Return a permission that an account has and the actor lacks, who must not lend it; "" if none."""
+    try:
+        refuse_role_escalation(actor, list_user_assignments(account.user))
+    except Forbidden as refused:
+        return refused.permission
+    return ""
 
 
 def list_user_assignments(user: User) -> QuerySet[RoleAssignment]:

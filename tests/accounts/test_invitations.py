@@ -199,6 +199,19 @@ def test_the_api_invites_sends_again_and_takes_back(
     assert {error["path"] for error in response_body["errors"]} == {"days", "email"}
 
 
+def test_a_repeated_request_sends_no_second_mail(
+    project: Scope, admin: User, call: Callable[[User], APIClient]
+):
+    client = call(admin)
+    body = {"email": "a@example.com", "role": "viewer", "scope": project.path}
+    key = {"HTTP_IDEMPOTENCY_KEY": "once"}
+    invitation = client.post("/api/v1/invitations", body, format="json", **key).json()
+    client.delete(f"/api/v1/invitations/{invitation['id']}")
+    repeated = client.post("/api/v1/invitations", body, format="json", **key)
+    assert (repeated.status_code, repeated.json()["id"]) == (201, invitation["id"])
+    assert len(mail.outbox) == 1
+
+
 def test_the_trail_has_every_step_and_no_token(project: Scope, admin: User, stranger: User):
     invitation, token = create_invitation(admin, project)
     new_token = operations.renew_invitation(actor=admin, invitation=invitation, days=1)

@@ -129,6 +129,23 @@ def test_groups_are_those_that_the_provider_names_today(provider: Provider):
     assert (entry.before, entry.after) == ({"groups": ["/dev"]}, {"groups": ["/ops"]})
 
 
+def test_who_unlinks_the_provider_leaves_its_groups(provider: Provider):
+    scope = Scope.objects.account()
+    UserGroup.objects.create(scope=scope, identifier="dev", name="Dev", external_name="/dev")
+    own = UserGroup.objects.create(scope=scope, identifier="own", name="Own")
+    provider.add_user("u-10", preferred_username="hans", groups=["/dev"])
+    client = Client()
+    sign_in(client, "u-10")
+    hans = User.objects.get(username="hans")
+    hans.user_groups.add(own)
+    hans.set_password("a long password")
+    hans.save()
+    client.force_login(hans)
+    client.post("/account/provider/unlink/")
+    assert list(hans.user_groups.all()) == [own]
+    assert AuditEntry.objects.filter(action="user.follow_groups").latest("pk").after == {"groups": []}
+
+
 def test_who_was_locked_out_stays_out(provider: Provider):
     sign_in(Client(), "u-8")
     User.objects.update(is_active=False)

@@ -11,6 +11,7 @@ from delegates.models import AllowlistEntry, BlocklistEntry, Delegate, DelegateE
 from delegates.queries.history import list_load_quarters
 from rbac.models import AuditEntry, Scope, User
 from tests.fixtures.delegates import make_delegate, make_instance, make_task
+from tests.fixtures.people import make_person
 
 pytestmark = pytest.mark.django_db
 
@@ -107,6 +108,19 @@ def test_running_tasks_come_before_those_that_are_over(delegate: Delegate, brows
     assert page.index("Under way") < page.index("It has ended")
     assert f"/delegates/tasks/{running_task.pk}/" in page
     assert "Of nobody yet" not in page
+
+
+def test_who_uses_a_delegate_of_a_scope_above_sees_no_tasks_of_other_projects(project: Scope) -> None:
+    delegate = make_delegate(Scope.objects.account(), "shared")
+    other = Scope.objects.create(identifier="other", name="Other", parent=project.parent, kind="PROJECT")
+    instance = make_instance(delegate)
+    for scope, title in ((project, "Ours"), (other, "Theirs")):
+        make_task(scope, instance=instance, title=title, status="STARTED")
+    client = Client()
+    client.force_login(make_person("reader", "viewer", project))
+    page = read_page(client, delegate, "tasks")
+    assert "Ours" in page
+    assert "Theirs" not in page
 
 
 def test_a_block_is_shown_with_the_time_left_and_can_be_lifted(delegate: Delegate, browser: Client) -> None:

@@ -92,13 +92,28 @@ def test_a_sync_is_made_changed_requested_and_deleted(git_sync: GitSync, admin: 
     assert (document["folder"], document["state"], document["is_enabled"]) == ("other", "PENDING", True)
     address = f"{SYNCS}/{document['id']}"
     assert client.post(f"{address}/sync").status_code == 202
-    disabled = client.put(address, build_body(git_sync, is_enabled=False), format="json")
+    disabled = client.put(address, build_body(git_sync, folder="new", is_enabled=False), format="json")
     assert (disabled.status_code, disabled.json()["version"]) == (200, 2)
     assert client.post(f"{address}/sync").status_code == 409
     assert client.get(f"{address}/runs").json()["results"] == []
     assert client.delete(address).status_code == 204
     actions = AuditEntry.objects.filter(thing_name="other").order_by("pk").values_list("action", flat=True)
     assert list(actions) == ["gitsync.create", "gitsync.request", "gitsync.update", "gitsync.delete"]
+
+
+def test_a_second_sync_of_the_same_folder_is_refused_unless_it_is_disabled(
+    git_sync: GitSync, admin: User, call: Call
+) -> None:
+    client = call(admin)
+    new = build_body(git_sync, identifier="other", org="default", project="demo")
+    (error,) = client.post(SYNCS, new, format="json").json()["errors"]
+    assert error["path"] == "folder"
+    assert f"The Git sync {git_sync.name} reads this folder already" in error["message"]
+    disabled = client.post(SYNCS, {**new, "is_enabled": False}, format="json")
+    assert disabled.status_code == 201
+    address = f"{SYNCS}/{disabled.json()['id']}"
+    assert client.put(address, build_body(git_sync), format="json").status_code == 400
+    assert client.put(f"{SYNCS}/{git_sync.pk}", build_body(git_sync), format="json").status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -139,6 +154,12 @@ def test_who_may_not_act_as_the_account_cannot_turn_its_sync_elsewhere(
     assert answer.status_code == 400
     assert "core_serviceaccount_manageapikey" in answer.json()["errors"][0]["message"]
 
+    role.permissions.create(permission="core_serviceaccount_manageapikey")
+    answer = call(editor).put(f"{SYNCS}/{git_sync.pk}", build_body(git_sync, folder="mine"), format="json")
+
+    assert answer.status_code == 400
+    assert "has permissions that you do not have" in answer.json()["errors"][0]["message"]
+
 
 def test_a_sync_is_made_on_a_page(git_sync: GitSync, admin: User, project: Scope, browse: Browse) -> None:
     client = browse(admin)
@@ -152,6 +173,18 @@ def test_a_sync_is_made_on_a_page(git_sync: GitSync, admin: User, project: Scope
     edit = client.get(f"/git-syncs/{GitSync.objects.latest('pk').pk}/edit/").content.decode()
     assert f'<option value="{connector.pk}" selected>' in edit
     assert "Second sync" in client.get("/git-syncs/").content.decode()
+
+
+def test_a_service_account_is_created_from_within_the_form(
+    git_sync: GitSync, admin: User, project: Scope, browse: Browse
+) -> None:
+    client = browse(admin)
+    form = {"in_scope": project.path, "name": "Mine", "branch": "main", "create_for": "service_account"}
+    new = client.post("/git-syncs/new/", form)["Location"]
+    back = client.post(new, {"name": "Syncs", "in_scope": project.path})["Location"]
+    page = client.get(back).content.decode()
+    assert "Service account Syncs created and selected." in page
+    assert f'<option value="{ServiceAccount.objects.get(name="Syncs").pk}" selected>' in page
 
 
 def test_a_list_without_the_right_to_view_does_not_claim_that_it_is_empty(

@@ -7,6 +7,7 @@ with the same key waits for that transaction. A refused request keeps no row, so
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
+from contextvars import ContextVar
 from datetime import timedelta
 from functools import partial, wraps
 from typing import Any, ClassVar, Final, cast
@@ -37,6 +38,8 @@ REPLAY_HEADER: Final = "Idempotency-Replayed"
 MAX_AGE: Final = timedelta(hours=IDEMPOTENCY_HOURS)
 _KEPT_HEADERS: Final = ("ETag", "Location")
 _PATH_CHARACTERS: Final = 400
+# Whether a handler runs again for its checks only.
+_is_check: ContextVar[bool] = ContextVar("is_check", default=False)
 _CREATING_CACHE: dict[type[APIView], bool] = {}
 
 
@@ -175,6 +178,7 @@ def _require_access(run_handler: Callable[[], Response]) -> None:
     Raises the refusal of a caller who may not do or view it. Other refusals are those of a repetition, such
     as an identifier that is used by now.
     """
+    token = _is_check.set(True)
     try:
         with transaction.atomic():
             run_handler()
@@ -183,6 +187,13 @@ def _require_access(run_handler: Callable[[], Response]) -> None:
         raise
     except (Problem, ScopeBusy, ValidationError, APIException, IntegrityError):
         pass
+    finally:
+        _is_check.reset(token)
+
+
+def has_effects() -> bool:
+    """Return whether the effects of the running handler last; otherwise it must send nothing outside."""
+    return not _is_check.get()
 
 
 def _load_content(row: IdempotentRequest, fingerprint: str) -> dict[str, Any]:

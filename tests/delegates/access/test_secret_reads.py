@@ -75,6 +75,18 @@ def secret(aws: Connector, make: Callable[..., Secret]) -> Secret:
     return make(aws, "AwsSecretsManager", "prod/db", "password")
 
 
+def test_the_task_of_a_connector_above_does_not_name_the_secret(
+    aws: Connector, secret: Secret, prod: Hand, project: Scope
+) -> None:
+    begin(secret)
+    assert f"for the secret db of {project}" in DelegateTask.objects.get().title
+    DelegateTask.objects.all().delete()
+    SecretRead.objects.all().delete()
+    Connector.objects.filter(pk=aws.pk).update(scope=Scope.objects.account())
+    begin(Secret.objects.get(pk=secret.pk))
+    assert DelegateTask.objects.get().title == f"secretsmanager:GetSecretValue for a secret of {aws}"
+
+
 @pytest.fixture
 def prod() -> Hand:
     delegate = hand("prod-eu", tags=("prod",))

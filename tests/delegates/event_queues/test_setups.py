@@ -216,7 +216,7 @@ def test_a_set_up_has_the_rights_of_its_user_and_ends_with_a_restore(
         start_event_queue_setup(actor=admin, connector=connector)
     RoleAssignment.objects.filter(user=editor).delete()
     worker.follow(setup)
-    assert setup.message.startswith("The user editor may not edit the connector any more.")
+    assert setup.message.startswith("The user editor may not edit and use the connector any more.")
     second = start_event_queue_setup(actor=admin, connector=connector)
     assert end_restored_setups(worker.now) == 1
     assert not advance_setup(second.pk, worker.now)

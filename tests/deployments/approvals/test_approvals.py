@@ -6,12 +6,14 @@ from contextlib import suppress
 import pytest
 import yaml
 from django.db import connection
+from django.utils import timezone
 
 from deployments.approvals.operations import approve_step
+from deployments.approvals.queries import count_waiting_approvals, list_waiting_approvals
 from deployments.execution.operations import abort_execution, decide_step
 from deployments.journal.runtime import set_hook
 from deployments.models import Approval, ApprovalDecision
-from pipelines.models import Pipeline
+from pipelines.models import Pipeline, Trigger, TriggerFiring
 from rbac.models import AuditEntry, User
 from tests.deployments.approvals.conftest import Panel
 from tests.deployments.engine.simulator.schedule import Death
@@ -95,6 +97,29 @@ def test_as_many_as_are_needed_approve_each_once_and_the_executor_never(panel: P
     assert execution.status == "SUCCESS"
     assert execution.stages.get().steps.get(identifier="ask").outputs["approvers"] == ["alice", "bob"]
     assert panel.decide(panel.bob, approval).json()["detail"] == "The step is already approved."
+
+
+def test_who_redelivered_the_event_of_the_run_does_not_approve_it(panel: Panel) -> None:
+    panel.insert_approval(approvers={"disallowPipelineExecutor": True})
+    execution = panel.start()
+    trigger = Trigger.objects.create(
+        pipeline=panel.drive.pipeline, identifier="push", name="Push", kind="webhook"
+    )
+    TriggerFiring.objects.create(
+        trigger=trigger,
+        delivery_id="1",
+        event_key="1",
+        received_at=timezone.now(),
+        redelivered_by=panel.alice,
+        status="STARTED",
+        execution_id=execution.pk,
+    )
+    assert [list_waiting_approvals(person).count() for person in (panel.alice, panel.bob)] == [0, 1]
+    counts = count_waiting_approvals([panel.alice, panel.bob])
+    assert (counts[panel.alice.pk], counts[panel.bob.pk]) == (0, 1)
+    answer = panel.decide(panel.alice, panel.get_approval(execution))
+    assert (answer.status_code, "started this run" in answer.json()["detail"]) == (403, True)
+    assert panel.decide(panel.bob, panel.get_approval(execution)).status_code == 202
 
 
 def test_after_its_time_it_expires_and_nobody_can_approve(panel: Panel) -> None:

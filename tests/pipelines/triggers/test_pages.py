@@ -54,6 +54,18 @@ def form(world: World, **more: Any) -> dict[str, Any]:
     return {"name": "After the build", "service_account": account, "is_enabled": "on"} | more
 
 
+def test_a_service_account_is_created_from_within_the_form(world: World, client: Client) -> None:
+    address = f"/pipelines/{world.pipeline.pk}/triggers/new/webhook/"
+    assert "New service account" in text_of(client.get(address))
+    typed = form(world) | {"service_account": "", "tag": "v9", "create_for": "service_account"}
+    new = client.post(address, typed)["Location"]
+    back = client.post(new, {"name": "Builds", "in_scope": world.scope.path})["Location"]
+    page = text_of(client.get(back))
+    assert "Service account Builds created and selected." in page
+    assert f'<option value="{ServiceAccount.objects.get(name="Builds").pk}" selected>' in page
+    assert 'value="v9"' in page
+
+
 def test_a_new_trigger_shows_its_secret_once(world: World, client: Client) -> None:
     Trigger.objects.all().delete()
     address = f"/pipelines/{world.pipeline.pk}/triggers/"
@@ -113,6 +125,29 @@ def test_who_may_not_act_as_an_account_cannot_choose_it(world: World, browse: Br
     # Another field of a trigger that has it can be changed.
     fields = form(world, version=1, name="Renamed")
     assert browse(editor).post(f"/triggers/{world.trigger.pk}/edit/", fields).status_code == 302
+
+
+def test_nobody_lends_an_account_that_may_do_more_than_they(world: World, browse: Browse) -> None:
+    wide = Role.objects.create(scope=world.scope, identifier="wide", name="Wide")
+    wide.permissions.create(permission="core_role_edit")
+    RoleAssignment.objects.create(scope=world.scope, role=wide, user=world.service_account.user)
+    editor = make_person("editor")
+    role = Role.objects.create(scope=world.scope, identifier="editor", name="Editor")
+    RoleAssignment.objects.create(scope=world.scope, role=role, user=editor)
+    held = {
+        *("core_pipeline_view", "core_pipeline_edit", "core_pipeline_execute"),
+        *("core_serviceaccount_view", "core_serviceaccount_manageapikey"),
+    }
+    assignments = RoleAssignment.objects.filter(user=world.service_account.user)
+    for assignment in assignments.exclude(role=wide):
+        held |= set(assignment.role.permissions.values_list("permission", flat=True))
+    role.set_permissions(sorted(held))
+    address = f"/pipelines/{world.pipeline.pk}/triggers/new/webhook/"
+    response = browse(editor).post(address, form(world))
+    assert response.status_code == 400
+    assert "permissions that you do not have. You need core_role_edit." in text_of(response)
+    role.set_permissions(sorted({*held, "core_role_edit"}))
+    assert browse(editor).post(address, form(world)).status_code == 200
 
 
 def test_inputs_of_the_pipeline_are_fields_except_secrets(asking: World, client: Client) -> None:
