@@ -17,6 +17,7 @@ from pipelines.models.pipelines import Pipeline
 from rbac.encrypted_fields import EncryptedTextField
 from rbac.models import Scope
 from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status, UndoState
+from web.clock import get_database_time
 
 
 class Execution(models.Model):
@@ -66,7 +67,8 @@ class Execution(models.Model):
     rolling_back = models.BooleanField(default=False)
     final_status = models.CharField(max_length=32, choices=Status, blank=True, default="")
     status_before_rollback = models.CharField(max_length=32, choices=Status, blank=True, default="")
-    created_at = models.DateTimeField(auto_now_add=True)
+    # By the clock of the database: a rollback asks which executions came before and after.
+    created_at = models.DateTimeField(default=get_database_time, editable=False)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     next_line_number = models.PositiveBigIntegerField(default=1)

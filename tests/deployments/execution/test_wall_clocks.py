@@ -27,6 +27,7 @@ def test_what_a_server_with_a_fast_clock_starts_or_wakes_is_due_at_once(
     execution = run_pipeline(actor=drive.deployer, pipeline=pipeline, artifact_tag="1.27")
     assert execution.due_at is not None
     assert execution.due_at <= get_database_time()
+    assert execution.created_at <= get_database_time(), "it would count as later than those that follow"
     assert [execution.pk in batch.execution_ids for batch in claim_due_batches()] == [True]
     Execution.objects.filter(pk=execution.pk).update(due_at=ahead)
     abort_execution(actor=drive.deployer, execution=execution)
