@@ -1,6 +1,7 @@
 """Forms of runs and of freeze windows."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from typing import Any, ClassVar, Final
 from zoneinfo import available_timezones
@@ -16,6 +17,7 @@ from deployments.preview import operations as preview_operations
 from pipelines.forms.input_sets import RunVariableInput
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import InputSet, Pipeline
+from steps.kinds.registry import get_step_kind
 from web.forms.drafts import NewResource, Selection
 from web.forms.page_forms import ScopeField
 from web.forms.resource_forms import IdentifierField, IdentifierForm, ResourceForm, ScopedForm
@@ -183,6 +185,13 @@ class RunForm(forms.Form):
     def pattern(self) -> str:
         """Return the tag pattern of a run without a chosen tag."""
         return str((self.artifact.get("source") or {}).get("tagPattern") or "")
+
+    @property
+    def can_keep_tasks(self) -> bool:
+        """Return whether a step of the plan replaces tasks if nothing changed, unless it is told not to."""
+        types = {step["type"] for stage in self.plan for step in stage["steps"]}
+        specs = [get_step_kind(step_type).spec for step_type in types]
+        return any(field.name == "forceNewDeployment" for spec in specs for field in fields(spec))
 
     def refuse(self, problem: Problem) -> None:
         """Show why the run was not started, with the problems of inputs at their fields."""

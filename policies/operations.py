@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from connectors.operations.identifiers import (
     build_identifier_conflict,
@@ -13,11 +13,11 @@ from connectors.operations.identifiers import (
 )
 from guards.limits import POLICY_MESSAGE_CHARACTERS, POLICY_RULES
 from guards.text import find_text_problem
-from policies.evaluation import find_condition_problem
+from policies.evaluation import find_condition_problem, list_rules_in_force
 from policies.models import PolicyRule
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
-from rbac.policy import require
+from rbac.policy import Principal, can, require
 from web.http.problems import BadInput, Conflict, VersionConflict
 
 VIEW: Final = "core_policyrule_view"
@@ -88,6 +88,15 @@ def delete_rule(*, actor: User, rule: PolicyRule) -> None:
             actor=actor, action="policyrule.delete", thing=rule, before=_build_audit_values(rule)
         )
         rule.delete()
+
+
+def list_visible_rules_above(actor: Principal, scope: Scope) -> QuerySet[PolicyRule]:
+    """Return the rules in force in a scope that belong to those above it, if the actor can view rules in it.
+
+    A pipeline or run that they refuse names them anyway.
+    """
+    rules = list_rules_in_force(scope).exclude(scope=scope)
+    return rules if can(actor, VIEW, scope) else rules.none()
 
 
 def _build_audit_values(rule: PolicyRule) -> dict[str, Any]:

@@ -25,14 +25,18 @@ from web.http.problems import Problem
 @require_sign_in
 @require_get_or_post
 def evaluate_on_bench(request: PageRequest) -> HttpResponse:
-    """Evaluate a condition on a stored resource or a pasted document; `?rule=` starts with that of a rule."""
+    """Evaluate a condition on a stored resource or a pasted document.
+
+    `?rule=` starts with the condition of a rule, and offers the resources of its subject.
+    """
     require_bench_access(request.user)
-    scope = request.current_scope
+    scope, rule = request.current_scope, _get_rule(request)
+    subjects = [rule.subject] if rule is not None else PolicyRule.Subject.values
     choices: dict[str, Sequence[tuple[str, str]]] = {
-        subject: list_choices(request.user, subject, scope) if scope else ()
-        for subject in PolicyRule.Subject.values
+        subject: list_choices(request.user, subject, scope) if scope else () for subject in subjects
     }
-    form = BenchForm(get_posted_data(request), choices=choices, initial=_read_initial(request))
+    initial = {"condition": rule.condition} if rule is not None else {}
+    form = BenchForm(get_posted_data(request), choices=choices, initial=initial)
     results: list[EvaluationResult] | None = None
     if request.method == "POST" and form.is_valid():
         try:
@@ -50,8 +54,7 @@ def _load(request: PageRequest, form: BenchForm) -> list[NamedDocument]:
     return list(load_documents(request.user, subject, key))
 
 
-def _read_initial(request: PageRequest) -> dict[str, str]:
-    rule = request.GET.get("rule", "")
-    if not rule:
-        return {}
-    return {"condition": get_visible(request, VIEW, PolicyRule.objects.all(), pk=rule).condition}
+def _get_rule(request: PageRequest) -> PolicyRule | None:
+    """Return the visible rule of `?rule=`; None without one. Raises `NotVisible` (404)."""
+    key = request.GET.get("rule", "")
+    return get_visible(request, VIEW, PolicyRule.objects.all(), pk=key) if key else None

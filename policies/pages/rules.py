@@ -1,7 +1,7 @@
 """Pages of policy rules."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -10,13 +10,24 @@ from django.views.decorators.http import require_safe
 from policies.bench import count_recent_runs
 from policies.forms.rules import RULE_FIELDS, NewPolicyRuleForm, PolicyRuleForm
 from policies.models import PolicyRule
-from policies.operations import DELETE, EDIT, VIEW, create_rule, delete_rule, update_rule
+from policies.operations import (
+    DELETE,
+    EDIT,
+    VIEW,
+    create_rule,
+    delete_rule,
+    list_visible_rules_above,
+    update_rule,
+)
 from policies.subjects import EXAMPLES
-from rbac.models import User
+from rbac.models import Scope, User
 from rbac.policy import can_anywhere, get_permissions
-from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.pages import PageRequest, get_permitted_ids, get_visible, list_visible, require_sign_in
 from web.forms.resource_pages import CreatePage, DeletePage, FormPage, ResourcePage, VersionedEditPage
 from web.http.pagination import paginate_queryset
+
+# As many rules of scopes above as the list shows.
+MOST_ABOVE: Final = 50
 
 
 def get_rule(request: PageRequest, pk: int) -> PolicyRule:
@@ -36,10 +47,15 @@ class PolicyRulePage(ResourcePage[PolicyRule]):
 @require_sign_in
 @require_safe
 def list_rules(request: PageRequest) -> HttpResponse:
-    """List the policy rules."""
+    """List the policy rules of the scope, and those of the scopes above that are in force in it."""
     rules = list_visible(request, VIEW, PolicyRule.objects.select_related("scope"))
+    scope = request.current_scope or Scope.objects.account()
+    above = list(list_visible_rules_above(request.user, scope)[: MOST_ABOVE + 1])
     content = {
         "page": paginate_queryset(rules, request),
+        "above": above[:MOST_ABOVE],
+        "is_more_above": len(above) > MOST_ABOVE,
+        "linked_above": get_permitted_ids(request, VIEW, PolicyRule, above) if above else (),
         "can_add": can_anywhere(request.user, EDIT),
         "may_view": can_anywhere(request.user, VIEW),
     }

@@ -217,8 +217,7 @@ export class ExecutionStateView {
     for (const part of findAll("[data-skip-text]")) part.hidden = part.dataset.skipText !== (step?.intervention?.until ? "time" : "result");
     for (const name of ["abort", "rollback", "attempt"]) {
       const button = this.part(name);
-      button.disabled = !can[name];
-      button.hidden = name !== "abort" && !can[name];
+      button.disabled = button.hidden = !can[name];
     }
   }
 

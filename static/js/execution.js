@@ -1,6 +1,5 @@
 // Execution page: combines the live connection, the state, the log and the tabs.
 
-import { CallsTab } from "./calls.js";
 import { getStatusStyle, find, findAll } from "./dom.js";
 import { ExecutionStream } from "./execution-stream.js";
 import { LogPane } from "./log.js";
@@ -18,7 +17,7 @@ const root = find("[data-execution]");
 const first = JSON.parse(document.getElementById("execution-state").textContent);
 const page = new ExecutionStateView(root);
 const pane = new LogPane(find("[data-log]"), { start: first.started_at || first.created_at, knownLast: first.last_line });
-const calls = new CallsTab(find("[data-calls]"), first.id);
+let calls = null;
 const startedEnded = hasEnded(first);
 let openTab = "log";
 let wasFailing = hasFailed(first);
@@ -57,18 +56,23 @@ function showOpening() {
   opening = null;
 }
 
+async function showCalls(count) {
+  calls ??= import("./calls.js").then(({ CallsTab }) => new CallsTab(find("[data-calls]"), first.id));
+  (await calls).show(count);
+}
+
 function onState(state) {
   page.draw(state);
   pane.summary.stateWord = getStatusStyle(state.status).word;
   pane.setSteps(stepNames(state));
   if (state.started_at) pane.display.start = Date.parse(state.started_at);
-  if (openTab === "calls") calls.show(state.calls_count);
+  if (openTab === "calls") showCalls(state.calls_count);
   noticeFailure(state);
 }
 
 const tabs = wireTabs(find("[data-tabs]"), (name) => {
   openTab = name;
-  if (name === "calls") calls.show(page.state?.calls_count ?? first.calls_count);
+  if (name === "calls") showCalls(page.state?.calls_count ?? first.calls_count);
   if (name === "log") {
     pane.view.queue();
     showOpening();

@@ -1,6 +1,6 @@
 // Decisions about a step: the notice with its buttons, the remaining time, and the retries.
 
-import { h, shape } from "./dom.js";
+import { find, h, shape } from "./dom.js";
 import { timeNode, untilNode } from "./timestamps.js";
 
 const WORDS = {
@@ -28,12 +28,27 @@ export function notice(tone, form, ...lines) {
   return h("div", { class: `message tone-${tone}` }, shape(`s-${form}`, "icon mark"), h("div", {}, lines.filter(Boolean)));
 }
 
+// Every other decision is final, and confirmed first.
+const REPEATS = ["RETRY", "GO_ON"];
+
+function fillConfirmation(step, choice, word, text) {
+  const confirm = find("#decide-dialog [name=choice]");
+  confirm.value = choice;
+  confirm.textContent = word;
+  find("#decide-title").textContent = `${word}: ${step.name}?`;
+  find("#decide-text").textContent = `${text}.`;
+}
+
 function button(step, decision) {
   const backward = step.section === "ROLLBACK";
   const [word, title] = (backward && BACKWARD[decision]) || WORDS[decision];
   const css = decision === "ABORT" || decision === "END_UNCHANGED" ? "button small danger" : decision === "RETRY" ? "button small primary" : "button small";
   // A rollback shows its undo plan first.
   if (decision === "ROLL_BACK") return h("button", { type: "button", class: css, "data-dialog": "decide-rollback-dialog", title }, word);
+  if (!REPEATS.includes(decision)) {
+    const onclick = () => fillConfirmation(step, `${decision} ${step.identifier}`, word, title);
+    return h("button", { type: "button", class: css, "data-dialog": "decide-dialog", title, onclick }, word);
+  }
   return h("button", { class: css, form: "decide-form", name: "choice", value: `${decision} ${step.identifier}`, title }, word);
 }
 

@@ -98,6 +98,15 @@ def test_the_keyboard_decides_and_the_decision_is_kept(page: Page, visit: Visit,
     visit(f"/deployments/{waiting.pk}/")
     button = page.locator(".decision").get_by_role("button", name="Ignore")
     button.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Ignore: ")
+    expect(dialog).to_contain_text("Continue with the next step; the failure stays visible.")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    assert not Interrupt.objects.exists()
+    page.keyboard.press("Enter")
+    dialog.get_by_role("button", name="Ignore").focus()
     with page.expect_navigation():
         page.keyboard.press("Enter")
     interrupt = Interrupt.objects.get(execution=waiting)
@@ -143,8 +152,10 @@ def test_an_execution_of_a_restored_backup_asks_whether_it_goes_on(
     expect(notice).to_contain_text("Until then Slipway changes nothing.")
     expect(notice.get_by_role("button")).to_have_text(["Go on", "End without changes"])
     assert violations(page) == []
+    notice.get_by_role("button", name="End without changes").click()
+    dialog = page.get_by_role("dialog", name="End without changes: ")
     with page.expect_navigation():
-        notice.get_by_role("button", name="End without changes").click()
+        dialog.get_by_role("button", name="End without changes").click()
     assert Interrupt.objects.get(execution=execution).kind == "END_UNCHANGED"
 
 

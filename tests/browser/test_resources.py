@@ -198,5 +198,5 @@ def test_an_override_is_checked_saved_and_shown_merged(page: Page, visit: Visit,
     expect(row.get_by_text("Valid together with the manifest it overrides.")).to_be_visible()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text(re.compile("Override of .* saved"))).to_be_visible()
-    page.get_by_role("link", name="Merged manifests").click()
+    page.get_by_role("link", name="Manifests").click()
     expect(page.get_by_role("row", name='infrastructure memory: "1024"')).to_contain_text("instead of 512")

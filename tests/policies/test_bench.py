@@ -104,6 +104,8 @@ def test_the_page_evaluates_a_stored_execution(world: World, admin: User, browse
     assert "artifact.tag: &quot;v1&quot;" in page
     start = client.get(f"/policy-rules/test/?rule={world.policy_rule.pk}").content.decode()
     assert "artifact.tag != &#x27;latest&#x27;" in start
+    assert f'value="Run:{world.execution.pk}"' in start
+    assert f'value="Pipeline:{world.pipeline.pk}"' not in start
     assert client.post("/policy-rules/test/", {"condition": "true"}).status_code == 400
 
 

@@ -43,6 +43,27 @@ def test_a_list_without_the_right_to_view_claims_and_offers_nothing(project: Sco
     assert reverse("test-policy-condition") not in page
 
 
+def test_a_list_shows_the_rules_in_force_from_scopes_above_to_who_may_view_rules_here(
+    project: Scope, admin: User, browse: Browse
+) -> None:
+    above = project.parent
+    assert above is not None
+    rule = _create_rule(above, "no_latest", "Choose a version.")
+    _create_rule(above, "retired", "Nobody reads this.", is_enabled=False)
+    _create_rule(project, "own", "Ask Ada.")
+    author = make_person("author", "project_admin", project)
+    own, _, from_above = text_of(browse(author).get("/policy-rules/")).partition("In force from scopes above")
+    assert "Ask Ada." in own
+    assert "Choose a version." not in own
+    assert "Choose a version." in from_above
+    assert "Nobody reads this." not in from_above
+    assert reverse("policy-rule", args=[rule.pk]) not in from_above
+    address = {"scope": project.path}
+    assert reverse("policy-rule", args=[rule.pk]) in text_of(browse(admin).get("/policy-rules/", address))
+    runner = make_person("runner", "pipeline_executor", project)
+    assert "Choose a version." not in text_of(browse(runner).get("/policy-rules/"))
+
+
 def test_the_form_shows_an_example_of_each_document(project: Scope, admin: User, browse: Browse) -> None:
     page = text_of(browse(admin).get("/policy-rules/new/"))
     for name in ("excludes_executor", "containerDefinitions", "is_runtime_input"):
@@ -69,3 +90,15 @@ def test_a_concurrent_change_is_shown_before_it_is_overwritten(
     response = client.post(address, {**FIELDS, "name": "Mine", "version": 1})
     assert response.status_code == 409
     assert 'value="Mine"' in text_of(response)
+
+
+def _create_rule(scope: Scope, identifier: str, message: str, *, is_enabled: bool = True) -> PolicyRule:
+    return PolicyRule.objects.create(
+        scope=scope,
+        identifier=identifier,
+        name=identifier,
+        subject="Run",
+        condition="attempt == 1",
+        message=message,
+        is_enabled=is_enabled,
+    )
