@@ -25,7 +25,8 @@ def _execution() -> Execution:
         scope=scope,
         number=1,
         started_by=User.objects.create_user("writer"),
-        due_at=timezone.now(),
+        # Workers of later measurements leave it alone.
+        status="SUCCESS",
     )
 
 

@@ -109,7 +109,7 @@ def _examine_database() -> Iterator[Finding]:
 
 def _examine_migrations() -> Iterator[Finding]:
     if reason := list_failed_checks().get("database"):
-        yield Finding(Result.FAILED, reason, "Run manage.py migrate (the role migrate of the image).")
+        yield Finding(Result.FAILED, reason, "Run manage migrate (the role migrate of the image).")
     else:
         yield Finding(Result.OK, "All migrations are applied.")
 
@@ -241,7 +241,7 @@ def _examine_storage() -> Iterator[Finding]:
         yield Finding(
             Result.FAILED,
             f"{len(missing)} static files were not collected, such as {missing[0]}.",
-            "Run manage.py collectstatic with the SLIPWAY_HOME of the web processes.",
+            "Run manage collectstatic with the SLIPWAY_HOME of the web processes.",
         )
 
 

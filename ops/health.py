@@ -142,7 +142,7 @@ def _is_migrated(_alias: str) -> bool:
     """Return whether the database is migrated; a positive result is cached."""
     executor = MigrationExecutor(connection)
     if open_ones := executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise NotReadyError(f"{len(open_ones)} migrations are not applied. Run manage.py migrate.")
+        raise NotReadyError(f"{len(open_ones)} migrations are not applied. Run manage migrate.")
     return True
 
 

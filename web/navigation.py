@@ -146,7 +146,7 @@ NAVIGATION_GROUPS: Final = (
                 NavigationTab("Environments", "/environments/"),
                 NavigationTab("Instances", "/instances/"),
                 NavigationTab("Events", "/events/"),
-                NavigationTab("Freezes", "/freezes/"),
+                NavigationTab("Freeze windows", "/freezes/"),
             ),
             ("infrastructures",),
         ),

@@ -40,7 +40,7 @@ class AwsConnectorForm(BaseConnectorForm):
     )
 
     name = forms.CharField(max_length=128, help_text="For example “Production, Ireland”.")
-    credentials = forms.ChoiceField(label="Credentials", widget=forms.RadioSelect)
+    credentials = forms.ChoiceField(label="Authentication", widget=forms.RadioSelect)
     role_arn = forms.CharField(
         required=False,
         max_length=600,

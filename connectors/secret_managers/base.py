@@ -50,7 +50,7 @@ class SecretReference:
     def from_secret(cls, secret: Secret) -> "SecretReference":
         """Return the reference of a stored secret. Raises `SecretUnreadable` if it has none."""
         if secret.manager_connector is None:
-            raise SecretUnreadable(f"The secret {secret} refers to no secret manager. Edit it.")
+            raise SecretUnreadable(f"The secret {secret} refers to no secret manager. Rotate it.")
         return cls(
             secret.manager,
             secret.manager_connector,
@@ -182,7 +182,7 @@ def fetch_reference(reference: SecretReference, caller: Caller | None = None) ->
     """
     manager = get_managers().get(reference.manager)
     if manager is None:
-        raise SecretUnreadable(f"This release has no secret manager {reference.manager}. Edit the secret.")
+        raise SecretUnreadable(f"This release has no secret manager {reference.manager}. Rotate the secret.")
     value = manager.fetch(reference, caller)
     if problem := find_value_problem(value):
         raise manager.describe_failure(reference, problem, "Change the value in the secret manager.")

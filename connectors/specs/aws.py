@@ -195,7 +195,7 @@ def _find_delegate_problems(spec: AwsSpec) -> Iterator[dict[str, str]]:
     yield from spec.find_route_problems()
     if spec.is_remote and spec.credentials == DEFAULT_CHAIN:
         yield build_spec_problem(
-            "credentials", "A delegate does not have the Slipway credentials: use Delegate."
+            "credentials", "A delegate does not have Slipway's credentials. Choose Delegate credentials."
         )
     elif not spec.is_remote and spec.credentials == DELEGATE_CREDENTIALS:
         yield build_spec_problem(

@@ -18,6 +18,7 @@ from inventory.operations.adoptions import AdoptionSpec
 from inventory.queries import drift
 from inventory.queries.instances import get_cluster
 from rbac.policy import can
+from steps.strategies.registry import list_strategy_titles
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.forms.resource_pages import Breadcrumb, ConfirmPage, Obstacle
 from web.http.pagination import paginate_queryset
@@ -142,6 +143,7 @@ def _render_wizard(
         "adoption": adoption,
         "is_reading": adoption.state == READING_STATE,
         "proposal": proposal,
+        "strategies": [row for row in list_strategy_titles() if proposal and row[0] in proposal.strategies],
         "typed": values or _suggest_names(adoption, proposal),
         "problem": problem,
         "stale": adoptions.describe_adoption_obstacle(request.user, adoption)

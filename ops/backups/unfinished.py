@@ -29,7 +29,7 @@ def find_unfinished_restore() -> str:
     backup, started_at = row or ("an unknown backup", "an unknown time")
     return (
         f"The restore of {backup} into this database began at {started_at} and did not finish. "
-        "Run manage.py restore again; it starts from the beginning."
+        "Run manage restore again; it starts from the beginning."
     )
 
 

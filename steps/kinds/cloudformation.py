@@ -71,7 +71,7 @@ class CreateStackSpec:
     parameters: list[dict[str, Any]] = field(
         default_factory=list,
         metadata=describe_field(
-            "Of a Secret the value is its identifier, such as account.db_password.",
+            "For the type Secret, enter its identifier, such as account.db_password.",
             columns=(
                 SpecColumn("name", is_needed=True),
                 SpecColumn("type", "choice", choices=(TEXT_TYPE, SECRET_TYPE), default=TEXT_TYPE),
@@ -99,7 +99,7 @@ class CreateStackSpec:
     skipOnStackStatuses: list[str] = field(
         default_factory=list,
         metadata=describe_field(
-            "Where a failure leaves the stack in one of these states, the step goes on.", is_rare=True
+            "The step goes on after a failure that leaves the stack in one of these states.", is_rare=True
         ),
     )
     provisionerIdentifier: str = field(

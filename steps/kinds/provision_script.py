@@ -45,7 +45,7 @@ class ShellScriptProvisionSpec(ScriptSpec):
     environmentVariables: list[dict[str, Any]] = field(
         default_factory=list,
         metadata=describe_field(
-            "What the script finds in its environment. Of a Secret the value is its identifier, such as "
+            "What the script finds in its environment. For the type Secret, enter its identifier, such as "
             "account.token.",
             columns=build_variable_columns(*VARIABLE_TYPES),
         ),

@@ -32,17 +32,16 @@ _VARIABLE = (
 )
 _SCRIPTS = ("variables", "environmentVariables", "varFileContent", "backendConfig")
 _IDENTIFIER = (
-    "Names what is made, in this scope: an apply, its rollback and a later destroy mean the same by it."
+    "Identifies the infrastructure in this scope. Plan, apply, rollback and destroy with the same identifier "
+    "belong together."
 )
 _FILES = (
     "The configuration: several files or folders. It must name a backend other than local, for no delegate "
     "keeps a state."
 )
-_FOLDER = (
-    "The folder among those files to run in; where nothing is said, the highest that holds a configuration."
-)
+_FOLDER = "The folder of these files to run in. If empty, it is the topmost folder with a configuration."
 _VARIABLES = (
-    "The variables of the configuration. Of a Secret the value is its identifier, such as account.token."
+    "The variables of the configuration. For the type Secret, enter its identifier, such as account.token."
 )
 _ENVIRONMENT = "What the program and its providers find in their environment, such as credentials."
 _VAR_FILE = "The text of a variable file: name = value in each line. No secrets: they go among variables."

@@ -66,8 +66,8 @@ class TerraformCloudRunSpec:
     variables: list[dict[str, Any]] = field(
         default_factory=list,
         metadata=describe_field(
-            "Of this run alone. Of a Secret the value is its identifier, such as account.token; of Hcl an "
-            'expression, such as ["a", "b"].',
+            "Of this run alone. For the type Secret, enter its identifier, such as account.token; for Hcl, "
+            'an expression, such as ["a", "b"].',
             columns=(
                 SpecColumn("name", is_needed=True),
                 SpecColumn("type", "choice", choices=VARIABLE_TYPES, default=TEXT_TYPE),

@@ -41,9 +41,7 @@ class VerifySpec:
     )
     metrics: list[dict[str, Any]] = field(
         default_factory=list,
-        metadata=describe_field(
-            "Where what a comparison says comes true, the step fails.", columns=METRIC_COLUMNS
-        ),
+        metadata=describe_field("The step fails if a metric meets its comparison.", columns=METRIC_COLUMNS),
     )
     duration: str = field(default="5m", metadata=describe_field("How long to watch, such as 5m."))
 

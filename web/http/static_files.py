@@ -49,5 +49,5 @@ def require_static_files() -> None:
     if missing := find_missing_static_files():
         raise SystemExit(
             f"Slipway cannot start: {len(missing)} static files were not collected to "
-            f"{settings.STATIC_ROOT}, such as {missing[0]}. Run manage.py collectstatic."
+            f"{settings.STATIC_ROOT}, such as {missing[0]}. Run manage collectstatic."
         )

@@ -51,7 +51,7 @@ class Command(BaseCommand):
         if used[UNKNOWN_KEY]:
             raise CommandError(_describe_unreadable(used[UNKNOWN_KEY]))
         if older := used.total() - used[get_first_key_name()]:
-            raise CommandError(f"{older:,} values use an older key or format. Run manage.py rotate_keys.")
+            raise CommandError(f"{older:,} values use an older key or format. Run manage rotate_keys.")
         self.stdout.write(f"All values use {get_first_key_name()}, the first key. Other keys can be removed.")
 
     def _rotate(self) -> None:

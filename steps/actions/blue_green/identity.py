@@ -131,8 +131,8 @@ def _build_unfinished_canary_error(canary: BlueGreenCandidate) -> ActionFailed:
     return ActionFailed(
         "CANARY_NOT_FINISHED",
         f"Service {canary.name} still runs {canary.running} tasks of a canary deployment that was not "
-        "finished. A swap would orphan it. Delete it with Clean up on the page of an execution of "
-        "this service, or in AWS, and run the pipeline again.",
+        "finished. A swap would orphan it. Delete it under Leftovers on the page of an ended "
+        "execution of this service, or in AWS, and run the pipeline again.",
     )
 
 

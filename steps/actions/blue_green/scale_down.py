@@ -285,13 +285,12 @@ def _refuse_live_service(context: StepContext, service: EcsService, groups: Sequ
             f"{group_names}, and this service definition registers its tasks in {own_group_names}: "
             f"production would go on running the old version. Name {group_names} in the service definition "
             f"too, and {service.name} is scaled down after the deployment; or deploy with the strategy "
-            "BlueGreen; or, if it serves nobody, scale it to 0 in AWS.",
+            "Blue/green; or, if it serves nobody, scale it to 0 in AWS.",
         )
     context.add_note(
         f"Service {service.name} of an earlier blue/green deployment still runs {service.running} tasks in "
         f"{group_names}. By its tag {VERSION_TAG} it receives no production traffic; check the listener "
-        "rules, and delete it with "
-        "Clean up on the page of this execution."
+        "rules, and delete it under Leftovers on the page of this execution after its end."
     )
 
 

@@ -115,7 +115,7 @@ def test_a_restore_that_died_leaves_a_database_on_which_nothing_starts(
     with pytest.raises(Killed):
         restore_backup(tmp_path / "backup", replaces=True)
 
-    with pytest.raises(UnfinishedRestoreError, match="did not finish. Run manage.py restore again"):
+    with pytest.raises(UnfinishedRestoreError, match="did not finish. Run manage restore again"):
         refuse_unfinished_restore()
     with pytest.raises(UnfinishedRestoreError):
         call_command("migrate")

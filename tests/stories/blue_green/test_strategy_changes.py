@@ -178,7 +178,7 @@ def test_an_unfinished_canary_is_named_before_a_swap_would_leave_it_behind(shop:
     second = shop.run("2")
     assert second.failure["code"] == "CANARY_NOT_FINISHED"
     assert "shopCanary" in second.failure["message"]
-    assert "Clean up" in second.failure["message"]
+    assert "under Leftovers" in second.failure["message"]
     assert shop.drive.effects(mark) == []
 
 
