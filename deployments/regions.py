@@ -12,23 +12,23 @@ NO_CLUSTER = (
     "execution of the stage."
 )
 NOT_YET = (
-    "The region is not known before the infrastructure is provisioned: say region in the spec of step {step}."
+    "The region is not known before the infrastructure is provisioned: set region in the spec of step {step}."
 )
 
 
-def own_region(spec: Mapping[str, Any]) -> str:
+def get_step_region(spec: Mapping[str, Any]) -> str:
     """Return the region in a step's spec, or an empty text."""
     region = spec.get("region")
     return region if isinstance(region, str) and not has_expression(region) else ""
 
 
-def known_region(stage: StageExecution, step: StepExecution) -> str:
-    """Return the region as `region_for`, or an empty text if it is unknown yet."""
-    return own_region(step.spec) or stage.region
+def find_call_region(stage: StageExecution, step: StepExecution) -> str:
+    """Return the region of a step's calls, or an empty text if it is unknown yet."""
+    return get_step_region(step.spec) or stage.region
 
 
-def region_for(stage: StageExecution, step: StepExecution) -> str:
+def get_call_region(stage: StageExecution, step: StepExecution) -> str:
     """Return the region of a step's calls. Raises `ConnectorUnavailable` if it is unknown yet."""
-    if region := known_region(stage, step):
+    if region := find_call_region(stage, step):
         return region
     raise ConnectorUnavailable(NOT_YET.format(step=step.identifier))

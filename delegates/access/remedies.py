@@ -196,7 +196,7 @@ def describe_with_remedy(connector: Connector, error: AwsError, region: str) -> 
     elif isinstance(error, NotFound):
         step = f"Check the image path and that the repository is in {region}."
     elif isinstance(error, Denied):
-        step = f"Allow {error.action} to {get_role_arn(error.principal) or 'whom the connector stands for'}."
+        step = f"Allow {error.action} to {get_role_arn(error.principal) or 'the principal of the connector'}."
     else:
         step = find_remedy(error, parse_aws_spec(connector.spec), region).text
     return f"{message[:1].upper()}{message[1:]}. {step}".strip()

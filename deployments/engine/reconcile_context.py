@@ -22,7 +22,7 @@ from deployments.journal.referenced_secrets import unsent_while_pending
 from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAwsAccess
 from deployments.log import NewLogLine
 from deployments.models import AwsEvent, Execution, ServiceLockClaim, StageExecution, StepExecution
-from deployments.regions import region_for
+from deployments.regions import get_call_region
 from guards.log_lines import bind_log_fields
 from guards.masks import SecretMask
 from pipelines.definition.step_manifests import FROZEN_KEY
@@ -125,7 +125,7 @@ class ReconcileContext:
         """
         with unsent_while_pending():
             return self.snapshot.aws_access_pool.open(
-                self.runtime, self.stage.connector, region_for(self.stage, step)
+                self.runtime, self.stage.connector, get_call_region(self.stage, step)
             )
 
     @property

@@ -21,7 +21,7 @@ from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.journal.secret_values import add_masks, build_stage_mask, list_stage_secrets
 from deployments.log import keep_hidden_lines
 from deployments.models import AwsCall
-from deployments.regions import region_for
+from deployments.regions import get_call_region
 from deployments.tasks import request_reconcile
 from guards.masks import EMPTY_MASK, HidingMask, SecretMask
 from steps.actions.non_aws_calls import DELEGATE_SERVICE, RUN_TERRAFORM, SEND_REQUEST, WORKER_LOST
@@ -205,7 +205,7 @@ def _build_payload(call: AwsCall, task: DelegateTask) -> TaskPayload:
     with name_aws_sessions(lambda: AwsRun(call.execution.pipeline.identifier, str(call.execution_id))):
         return aws_access.build_aws_payload(
             stage.connector,
-            region_for(stage, call.step),
+            get_call_region(stage, call.step),
             call.service,
             call.operation,
             secret_values.inject_secrets(call.execution.scope, call.service, call.parsed_parameters),

@@ -28,7 +28,7 @@ from deployments.journal.runtime import EngineRuntime, QueuedAwsAccess
 from deployments.log import NewLogLine
 from deployments.log.lines import LineOrigin
 from deployments.models import ActionRun, AwsCall, StepExecution
-from deployments.regions import known_region
+from deployments.regions import find_call_region
 from steps.actions.base import get_actions
 from steps.actions.non_aws_calls import DELEGATE_SERVICE
 from steps.states import CallState
@@ -189,7 +189,7 @@ def record_answer(
     )
     if changed:
         call = AwsCall.objects.select_related("step__stage__connector").get(pk=call_id)
-        rate_limit_key = get_rate_limit_key(call.step.stage, known_region(call.step.stage, call.step))
+        rate_limit_key = get_rate_limit_key(call.step.stage, find_call_region(call.step.stage, call.step))
         if error is None:
             rate_limits.record_success(rate_limit_key, call.service, call.operation, runtime.now())
         else:

@@ -37,7 +37,7 @@ from delegates.operations.tasks import submit_task
 from delegates.task_owners import TaskAnswer, TaskPayload
 from deployments.journal.aws_access import get_call_selectors
 from deployments.models import PreviewRequest, StepExecution
-from deployments.regions import region_for
+from deployments.regions import get_call_region
 from guards.masks import EMPTY_MASK, SecretMask
 from web.clock import get_database_time
 from web.live import publish_change_on_commit
@@ -62,7 +62,7 @@ class _InProcessAccess:
         if service == SITE_SERVICE:
             return SiteCaller(_find_connector(params)).call(service, operation, params)
         stage = self.step.stage
-        return get_local_caller(stage.connector, region_for(stage, self.step)).call(
+        return get_local_caller(stage.connector, get_call_region(stage, self.step)).call(
             service, operation, params
         )
 
@@ -116,7 +116,7 @@ class _RoutedAccess:
         access = (
             open_site_access(_find_connector(params))
             if is_site_call
-            else open_aws_access(stage.connector, region_for(stage, self.step))
+            else open_aws_access(stage.connector, get_call_region(stage, self.step))
         )
         if isinstance(access, DelegateAwsAccess | DelegateSiteAccess):
             return DelegatedReads(self.answers, access, self.step).call(service, operation, params)

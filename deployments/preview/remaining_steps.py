@@ -23,7 +23,7 @@ from deployments.preview.dry_run import (
     run_actions,
 )
 from deployments.preview.step_context import PreviewedStageData, PreviewedStepData
-from deployments.regions import known_region
+from deployments.regions import find_call_region
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
 from steps.actions.base import UnknownActionError, load_action
 from steps.states import Status
@@ -118,7 +118,7 @@ def _preview_step(
     previewed = PreviewedStep(step_data, stage_data.caller, is_reached=is_reached, verdict=verdict)
     if not is_reached or is_skipped(previewed):
         return previewed
-    if known_region(stage_data.stage, step) != stage_data.stage.region:
+    if find_call_region(stage_data.stage, step) != stage_data.stage.region:
         previewed.warnings.append(_OTHER_REGION)
         return previewed
     rows = sorted(step.actions.all(), key=lambda row: row.position)

@@ -17,7 +17,7 @@ from deployments.execution.planning.stored_inputs import load_texts_by_path
 from deployments.journal.non_aws_calls import InProcessWork, open_work_access
 from deployments.journal.provisions import EngineProvisions
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
-from deployments.regions import NO_CLUSTER, known_region
+from deployments.regions import NO_CLUSTER, find_call_region
 from guards.masks import SecretMask
 from pipelines.definition.step_manifests import list_frozen_sources
 from steps.actions.base import ActionFailed
@@ -216,7 +216,7 @@ class PreviewStepContext(AwsClients):
 
     @property
     def region(self) -> str:
-        return known_region(self._stage_data.stage, self._step_data.step)
+        return find_call_region(self._stage_data.stage, self._step_data.step)
 
     @property
     def execution_id(self) -> str:

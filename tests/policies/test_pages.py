@@ -52,7 +52,7 @@ def test_a_list_shows_the_rules_in_force_from_scopes_above_to_who_may_view_rules
     _create_rule(above, "retired", "Nobody reads this.", is_enabled=False)
     _create_rule(project, "own", "Ask Ada.")
     author = make_person("author", "project_admin", project)
-    own, _, from_above = text_of(browse(author).get("/policy-rules/")).partition("In force from scopes above")
+    own, _, from_above = text_of(browse(author).get("/policy-rules/")).partition("From scopes above")
     assert "Ask Ada." in own
     assert "Choose a version." not in own
     assert "Choose a version." in from_above

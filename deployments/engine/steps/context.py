@@ -31,7 +31,7 @@ from deployments.journal.provisions import EngineProvisions
 from deployments.journal.referenced_secrets import unsent_while_pending
 from deployments.journal.runtime import DirectAwsAccess, EngineRuntime, QueuedAwsAccess
 from deployments.models import ActionRun, AwsCall, StepExecution
-from deployments.regions import NO_CLUSTER, known_region
+from deployments.regions import NO_CLUSTER, find_call_region
 from guards.masks import redact_parameters
 from steps.actions.base import ActionFailed
 from steps.actions.context import ApprovalRequest, ApprovalState, AwsClients, EarlierStep, ServiceObservation
@@ -219,7 +219,7 @@ class EngineStepContext(AwsClients):
 
     @property
     def region(self) -> str:
-        return known_region(self.reconcile_context.stage, self.step)
+        return find_call_region(self.reconcile_context.stage, self.step)
 
     @property
     def execution_id(self) -> str:

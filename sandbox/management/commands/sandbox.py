@@ -1,4 +1,4 @@
-"""`manage.py sandbox`: run the pretend AWS account."""
+"""`manage.py sandbox`: run the simulated AWS account."""
 
 from argparse import Namespace
 from typing import Any
@@ -11,7 +11,7 @@ from sandbox.server import add_arguments, build_options, serve
 class Command(BaseCommand):
     """Serves any AWS client on loopback until it is interrupted."""
 
-    help = "Run the pretend AWS account on 127.0.0.1."
+    help = "Run the simulated AWS account on 127.0.0.1."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
