@@ -31,8 +31,9 @@ export function notice(tone, form, ...lines) {
 // Every other decision is final, and confirmed first.
 const REPEATS = ["RETRY", "GO_ON"];
 
-function fillConfirmation(step, choice, word, text) {
+function fillConfirmation(step, choice, [word, text], isDanger) {
   const confirm = find("#decide-dialog [name=choice]");
+  confirm.className = `button ${isDanger ? "danger" : "primary"}`;
   confirm.value = choice;
   confirm.textContent = word;
   find("#decide-title").textContent = `${word}: ${step.name}?`;
@@ -46,7 +47,7 @@ function button(step, decision) {
   // A rollback shows its undo plan first.
   if (decision === "ROLL_BACK") return h("button", { type: "button", class: css, "data-dialog": "decide-rollback-dialog", title }, word);
   if (!REPEATS.includes(decision)) {
-    const onclick = () => fillConfirmation(step, `${decision} ${step.identifier}`, word, title);
+    const onclick = () => fillConfirmation(step, `${decision} ${step.identifier}`, [word, title], css.includes("danger"));
     return h("button", { type: "button", class: css, "data-dialog": "decide-dialog", title, onclick }, word);
   }
   return h("button", { class: css, form: "decide-form", name: "choice", value: `${decision} ${step.identifier}`, title }, word);
