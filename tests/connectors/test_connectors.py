@@ -249,7 +249,11 @@ def test_what_can_be_used_from_a_project_lies_there_or_above(
     ("spec", "path", "text"),
     [
         ({"credentials": "Delegate"}, "credentials", "require a connection through a delegate"),
-        ({"credentials": "DefaultChain", "connect_through": "Delegate"}, "credentials", "Choose Delegate credentials"),
+        (
+            {"credentials": "DefaultChain", "connect_through": "Delegate"},
+            "credentials",
+            "Choose Delegate credentials",
+        ),
         ({"credentials": "Delegate", "connect_through": "Moon"}, "connect_through", "Slipway or Delegate"),
         (
             {"credentials": "DefaultChain", "delegate_selectors": ["a"]},
