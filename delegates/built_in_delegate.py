@@ -25,6 +25,7 @@ from guards.limits import TASK_LOG_BURST
 from guards.tracing import resume_trace_context
 from web.clock import get_database_time
 from web.http.client import get_outgoing_reach
+from web.http.outages import OUTAGE_ERRORS, is_outage
 
 BUILT_IN_INSTANCE_KEY = "workers"
 HEARTBEAT_INTERVAL = timedelta(seconds=5)
@@ -184,7 +185,14 @@ class _LeaseRenewal(threading.Thread):
         reported = {UUID(self._held_task.task.id): self._held_task.task.fence}
         try:
             while not self._ended.wait(RENEW_SECONDS):
-                now = renew_leases(self._worker_id, reported, now=get_database_time())
+                try:
+                    now = renew_leases(self._worker_id, reported, now=get_database_time())
+                except OUTAGE_ERRORS as error:
+                    if not is_outage(error):
+                        raise
+                    logger.warning("The lease of a task was not renewed this time: %s", error)
+                    connection.close()
+                    continue
                 self._held_task.is_lost, self._held_task.is_aborted = bool(now.lost), bool(now.aborted)
                 if now.lost or now.aborted:
                     self._held_task.stopped.set()

@@ -222,10 +222,13 @@ def _build_decoder(encoding: str) -> Callable[[bytes, int], bytes]:
 def _classify_failure(url: str, error: Exception) -> RequestFailed:
     host = urlsplit(url).hostname
     text = str(error) or type(error).__name__
+    # Any other failure, of TLS too, may come after the server has done what was asked.
+    is_before_request = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)
+    is_before_request |= isinstance(error, ssl.SSLError)
+    if not is_before_request:
+        return RequestFailed("NoAnswer", f"{host} did not answer: {text}")
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return RequestFailed("CertificateRefused", f"the certificate of {host} is not trusted: {text}")
     if "SSL" in text or isinstance(error, ssl.SSLError):
         return RequestFailed("TlsFailed", f"no TLS with {host}: {text}")
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-        return RequestFailed("NotConnected", f"no connection to {host}: {text}")
-    return RequestFailed("NoAnswer", f"{host} did not answer: {text}")
+    return RequestFailed("NotConnected", f"no connection to {host}: {text}")

@@ -2,8 +2,12 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db.models import Q
 
 from delegates.connectivity import LATE_AFTER
 from delegates.live import publish_delegates_changed
@@ -32,6 +36,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 UNAUTHENTICATED = 4401
 BAD_MESSAGE = 4400
 TRY_AGAIN_LATER = 1013
+# What is written as heard may be a little later than it was heard here.
+_CLOCK_SLACK: Final = timedelta(seconds=1)
 # An agent that does not read its messages is disconnected; it reconnects and polls.
 MAX_UNREAD = 100
 
@@ -39,7 +45,7 @@ MAX_UNREAD = 100
 class AgentSocket:
     """WebSocket of an instance."""
 
-    __slots__ = ("_send", "_unread", "delegate_id", "hub", "instance_id", "is_over")
+    __slots__ = ("heard_at", "_send", "_unread", "delegate_id", "hub", "instance_id", "is_over")
 
     def __init__(self, instance_id: int, delegate_id: int, hub: AgentBroadcaster, send: Send) -> None:
         self.instance_id = instance_id
@@ -47,6 +53,7 @@ class AgentSocket:
         self.hub = hub
         # Set when this process closes the socket; its end is then not an event.
         self.is_over = False
+        self.heard_at = time.monotonic()
         self._send = send
         self._unread = 0
 
@@ -97,6 +104,7 @@ class AgentSocket:
         if isinstance(response, EndedSession):
             self.end(response.code)
         else:
+            self.heard_at = time.monotonic()
             self.send_notice(json.dumps({"type": "heartbeat_ack", **response}))
 
 
@@ -124,7 +132,7 @@ async def serve_socket(bearer: str, receive: SocketReceive, send: Send) -> None:
             if not (socket.is_over or hub.is_closing or hub.has_instance(instance_id)):
                 # A heartbeat written after this would mark it as connected.
                 await hub.heartbeats.forget(instance_id)
-                await run_in_thread(record_disconnect, instance_id)
+                await run_in_thread(record_disconnect, instance_id, time.monotonic() - socket.heard_at)
 
 
 async def _refuse(send: Send, code: int, reason: str) -> None:
@@ -155,12 +163,17 @@ def record_connect(bearer: str) -> tuple[int, int]:
     return instance.pk, instance.delegate_id
 
 
-def record_disconnect(instance_id: int) -> None:
-    """Record that an instance's socket closed; it gets no new tasks until it reconnects."""
+def record_disconnect(instance_id: int, silent_seconds: float) -> None:
+    """Record that an instance's socket closed; it gets no new tasks until it reconnects.
+
+    `silent_seconds` is how long ago it was heard here: one that another web process has heard since has
+    reconnected there before its old connection timed out.
+    """
     now = get_database_time()
+    heard_at = now - timedelta(seconds=silent_seconds) + _CLOCK_SLACK
     alive = DelegateInstance.objects.filter(
         pk=instance_id, suspect_since=None, connection=DelegateInstance.Connection.WEBSOCKET
-    ).exclude(status=DelegateInstance.Status.GONE)
+    ).exclude(Q(status=DelegateInstance.Status.GONE) | Q(last_heartbeat_at__gt=heard_at))
     if not alive.update(suspect_since=now):
         return
     instance = DelegateInstance.objects.select_related("delegate").get(pk=instance_id)
@@ -224,7 +237,7 @@ async def _wait_for_tasks(
     request: AgentRequest, receive: PollReceive, *, free: int, seconds: float
 ) -> AgentReply:
     clock = asyncio.get_running_loop().time
-    began = clock()
+    began = heard_at = clock()
     until = began + seconds
     async with get_agent_broadcaster() as hub:
         poll = LongPoll(*await run_in_thread(_open_poll, request.bearer, hub.has_instance))
@@ -237,6 +250,7 @@ async def _wait_for_tasks(
                     poll.notice_received.clear()
                     held_seconds = clock() - began
                     tasks = await run_in_thread(acquire_documents, request.bearer, free, True)
+                    heard_at = clock()
                     if (
                         tasks
                         or hub.is_closing
@@ -249,7 +263,7 @@ async def _wait_for_tasks(
             disconnect.cancel()
             if is_cut_off and not hub.has_instance(poll.instance_id):
                 # Its socket, if it had one, was lost while this poll still spoke for it.
-                await run_in_thread(record_disconnect, poll.instance_id)
+                await run_in_thread(record_disconnect, poll.instance_id, clock() - heard_at)
 
 
 async def _wait_for_notice(poll: LongPoll, seconds: float) -> bool:

@@ -29,7 +29,8 @@ from web.http.outages import OUTAGE_ERRORS, is_outage
 
 _UPDATE = """
 UPDATE delegates_delegateinstance SET suspect_since = NULL, last_heartbeat_at = %s, cpu_process = %s,
-  cpu_system = %s, memory_mib = %s, running = %s, max_executing = %s, status = %s WHERE id = %s
+  cpu_system = %s, memory_mib = %s, running = %s, max_executing = %s, status = %s
+  WHERE id = %s AND status <> 'GONE'
 """
 _SAMPLE = """
 INSERT INTO delegates_instancesample (at, cpu_process, cpu_system, memory_mib, running, instance_id)
@@ -41,7 +42,7 @@ UPDATE delegates_delegateinstance AS i SET suspect_since = NULL, last_heartbeat_
   running = b.running, max_executing = b.max_executing, status = b.status
 FROM unnest(%s::float8[], %s::float8[], %s::float8[], %s::int[], %s::int[], %s::text[], %s::bigint[])
   AS b (cpu_process, cpu_system, memory_mib, running, max_executing, status, id)
-WHERE i.id = b.id
+WHERE i.id = b.id AND i.status <> 'GONE'
 """
 _SAMPLE_ARRAYS = """
 INSERT INTO delegates_instancesample (at, cpu_process, cpu_system, memory_mib, running, instance_id)

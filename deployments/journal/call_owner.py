@@ -1,7 +1,7 @@
 """Owner of the delegate tasks that are calls of executions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
@@ -59,6 +59,8 @@ class CallOwner:
         call = _get_call(task)
         if call is None:
             return
+        if _is_terraform(call):
+            answer = _mark_as_program_failure(answer)
         if call.service == DELEGATE_SERVICE:
             error = non_aws_calls.parse_work_error(answer, call.operation, is_write=call.is_write)
         else:
@@ -143,6 +145,23 @@ class CallOwner:
 
 def _is_terraform(call: AwsCall) -> bool:
     return call.service == DELEGATE_SERVICE and call.operation == RUN_TERRAFORM
+
+
+def _mark_as_program_failure(answer: TaskAnswer) -> TaskAnswer:
+    """Return the answer of a run that failed after it had begun to change as one with a result to undo.
+
+    Older agents answer with another error if the outputs are too large.
+    """
+    result, error = answer.result or {}, answer.error or {}
+    if answer.status != "FAILED" or result.get("begun") is not True or error.get("code") == "ProgramFailed":
+        return answer
+    ended = {"exit_code": result.get("exit_code") or 1, "command": result.get("command") or "output"}
+    errors = [*(result.get("errors") or ()), str(error.get("message") or "the delegate gave no reason")]
+    return replace(
+        answer,
+        result={**result, **ended, "errors": errors},
+        error={**error, "kind": "TaskError", "code": "ProgramFailed"},
+    )
 
 
 def _build_lost_run_error(reason: str) -> TaskAnswer:

@@ -20,7 +20,7 @@ from delegates.agent.executors.shell import (
     run_process,
 )
 from delegates.agent.executors.task_results import ExecutorContext, TaskResult, build_aborted, build_failure
-from delegates.agent.isolation import TaskWorkspace, open_workspace
+from delegates.agent.isolation import CannotIsolate, TaskWorkspace, open_workspace
 from delegates.agent.tasks import HeldTask
 from guards.limits import (
     SCRIPT_OPEN_FILES,
@@ -221,6 +221,12 @@ def run_terraform(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
             return run.run()
         except _RunFinished as over:
             return over.answer
+        except Exception as problem:
+            is_before = isinstance(problem, CannotIsolate) and not run.result.get("begun")
+            if not run.is_changing or is_before:
+                raise
+            # The apply may have ended: another delegate must not begin it once more.
+            return run.build_failure_after_change(str(problem) or type(problem).__name__)
 
 
 @dataclass
@@ -312,11 +318,8 @@ class _Run:
         if self.job.command == APPLY:
             text = self._run_unlogged("output", "-json", "-no-color")
             if len(text) > SCRIPT_OUTPUTS_BYTES:
-                raise _RunFinished(
-                    self._build_failure(
-                        "OutputsTooLarge", f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}"
-                    )
-                )
+                too_large = f"the outputs are larger than {SCRIPT_OUTPUTS_BYTES}"
+                raise _RunFinished(self.build_failure_after_change(too_large))
             self.result["outputs"] = _parse_outputs(text, self.around)
 
     def _list_flags(self) -> list[str]:
@@ -358,6 +361,8 @@ class _Run:
         content = self.workspace.read(path, TERRAFORM_READ_BYTES + 1) or b""
         if len(content) > TERRAFORM_READ_BYTES:
             text = f"{path.name} is larger than {TERRAFORM_READ_BYTES}"
+            if self.is_changing:
+                raise _RunFinished(self.build_failure_after_change(text))
             raise _RunFinished(self._build_failure("OutputsTooLarge", text))
         return content.decode("utf-8", "replace")
 
@@ -392,6 +397,11 @@ class _Run:
                 "ProgramFailed", f"{self.job.program} {command} ended with exit code {process_exit.exit_code}"
             )
         )
+
+    def build_failure_after_change(self, text: str) -> TaskResult:
+        """Return a failure that came after the change, which a rollback undoes."""
+        self.result |= {"begun": True, "exit_code": 1, "command": "output", "errors": [text]}
+        return self._build_failure("ProgramFailed", text)
 
     def _build_failure(self, code: str, text: str) -> TaskResult:
         return TaskResult(TaskResult.FAILED, result=self.result, error=build_failure(code, text).error)

@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from itertools import islice
 from pathlib import Path
 
 from guards.limits import DELEGATE_LOG_BYTES, DELEGATE_LOG_DAYS, DELEGATE_LOGS_BYTES
@@ -121,6 +120,8 @@ class LogUploadBuffer(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self._lines: deque[str] = deque()
+        # What is being sent under one number stays as it is until it is `sent`.
+        self._batch: list[str] = []
         self._missing = 0
         self._changing = threading.Lock()
 
@@ -137,18 +138,22 @@ class LogUploadBuffer(logging.Handler):
     def first(self) -> list[str]:
         """Return the oldest lines; repeated calls return the same ones until they are `sent`."""
         with self._changing:
-            if self._missing:
-                self._lines.appendleft(f"{self._missing:,} lines are missing here; delegate.log has them.")
-                self._missing = 0
-            lines: list[str] = []
-            for line in islice(self._lines, AT_ONCE):
-                if lines and sum(map(len, lines)) + len(line) > AT_ONCE_CHARACTERS:
-                    break
-                lines.append(line)
-            return lines
+            if not self._batch:
+                self._fill_batch()
+            return list(self._batch)
 
-    def sent(self, lines: list[str]) -> None:
+    def _fill_batch(self) -> None:
+        if self._missing:
+            self._batch.append(f"{self._missing:,} lines are missing here; delegate.log has them.")
+            self._missing = 0
+        size = sum(map(len, self._batch))
+        while self._lines and len(self._batch) < AT_ONCE:
+            size += len(self._lines[0])
+            if self._batch and size > AT_ONCE_CHARACTERS:
+                return
+            self._batch.append(self._lines.popleft())
+
+    def sent(self) -> None:
+        """Forget the lines that `first` returned."""
         with self._changing:
-            for line in lines:
-                if self._lines and self._lines[0] == line:
-                    self._lines.popleft()
+            self._batch.clear()

@@ -95,14 +95,14 @@ def upload_agent_log(agent: Agent) -> None:
                 instance = agent.instance_id
             while lines := agent.outgoing.first():
                 number = max(_send_agent_lines(agent, number, lines), number)
-                agent.outgoing.sent(lines)
+                agent.outgoing.sent()
             backoff.reset()
         except RequestRefused as refusal:
             if "next" in refusal.body:
                 number = int(refusal.body["next"])
             elif refusal.status in UNREADABLE_STATUSES:
                 # A permanent refusal: a retry cannot succeed.
-                agent.outgoing.sent(agent.outgoing.first())
+                agent.outgoing.sent()
             agent.ended.wait(backoff.next())
         except (NotRegistered, ManagerUnreachable):
             agent.ended.wait(backoff.next())

@@ -152,8 +152,26 @@ def create_buffer() -> Callable[[int], LogUploadBuffer]:
 def test_lines_wait_until_they_are_sent(create_buffer: Callable[[int], LogUploadBuffer]) -> None:
     lines = create_buffer(3)
     assert lines.first() == lines.first() == ["line 0", "line 1", "line 2"]
-    lines.sent(["line 0", "line 1"])
-    assert lines.first() == ["line 2"]
+    lines.emit(build_record("line 3"))
+    assert lines.first() == ["line 0", "line 1", "line 2"], "what is under way keeps its number and its lines"
+    lines.sent()
+    assert lines.first() == ["line 3"]
+
+
+def test_lines_that_are_lost_while_some_are_under_way_are_counted_after_these(
+    create_buffer: Callable[[int], LogUploadBuffer],
+) -> None:
+    lines = create_buffer(RETAINED + 7)
+    under_way = lines.first()
+    for number in range(RETAINED):
+        lines.emit(build_record(f"later {number}"))
+        assert lines.first() == under_way
+    lines.sent()
+    missing = RETAINED + 7 - 7 - (len(under_way) - 1)
+    assert lines.first()[:2] == [
+        f"{missing:,} lines are missing here; delegate.log has them.",
+        "later 0",
+    ]
 
 
 def test_lines_that_waited_too_long_are_counted(create_buffer: Callable[[int], LogUploadBuffer]) -> None:

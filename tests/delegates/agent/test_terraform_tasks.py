@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
+from delegates.agent.isolation import CannotIsolate
 from tests.delegates.agent.held_tasks import MemoryLog, create_task, get_error, open_to_all_users, run_task
 from tests.fixtures.processes import wait_until
 from tests.stories.terraform.conftest import MAIN, States, needs_terraform, states
@@ -57,6 +58,49 @@ def test_the_agent_reads_no_more_of_a_file_than_its_memory_is_for(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     error = get_error(run_task("terraform", _build_params(command="plan")))
     assert (error["code"], error["message"]) == ("OutputsTooLarge", "printed is larger than 32,768 KiB")
+
+
+_TALKER = """#!/bin/sh
+case "$1" in
+  init) echo '{"backend": {"type": "s3"}}' > "$TF_DATA_DIR/terraform.tfstate" ;;
+  apply) echo '{"type":"change_summary","changes":{"add":1,"change":0,"remove":0}}' ;;
+  output) head -c 300000 /dev/zero | tr '\\0' x ;;
+esac
+"""
+
+
+def test_outputs_that_are_too_large_do_not_hide_that_something_was_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "terraform"
+    program.write_text(_TALKER)
+    program.chmod(0o755)
+    open_to_all_users(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    result = run_task("terraform", _build_params())
+    assert get_error(result)["code"] == "ProgramFailed"
+    assert result.result is not None
+    assert (result.result["begun"], result.result["command"]) == (True, "output")
+    assert "outputs are larger than" in result.result["errors"][0]
+
+
+def test_what_fails_after_the_change_is_not_begun_again_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "terraform"
+    program.write_text(_TALKER)
+    program.chmod(0o755)
+    open_to_all_users(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def refuse(*_: object) -> str:
+        raise CannotIsolate("no more processes")
+
+    monkeypatch.setattr("delegates.agent.executors.terraform._Run._run_unlogged", refuse)
+    result = run_task("terraform", _build_params())
+    assert not get_error(result)["capability"]
+    assert result.result is not None
+    assert result.result["begun"]
 
 
 @needs_terraform

@@ -6,10 +6,12 @@ from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_network
 from typing import Any
 
+import httpx
 import pytest
 
 from delegates.agent.executors import ExecutorContext, execute_task
 from guards.address_policy import PUBLIC_ONLY, AddressPolicy
+from guards.safe_http import _classify_failure
 from tests.delegates.agent.certificates import Certificates
 from tests.delegates.agent.fake_servers import start_http_server
 from tests.delegates.agent.held_tasks import MemoryLog, create_task, get_error, run_task
@@ -81,6 +83,22 @@ def test_a_server_without_tls_and_one_with_a_strange_certificate_are_told_apart(
     assert (plain_error["code"], certificate_error["code"]) == ("TlsFailed", "CertificateRefused")
     assert plain_error["capability"]
     assert certificate_error["capability"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "is_local"),
+    [
+        (httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number"), "TlsFailed", True),
+        (httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] unable to get"), "CertificateRefused", True),
+        (httpx.ReadError("[SSL: TLSV1_ALERT_INTERNAL_ERROR] tlsv1 alert internal error"), "NoAnswer", False),
+        (httpx.RemoteProtocolError("illegal header line: bytearray(b'SSL')"), "NoAnswer", False),
+    ],
+)
+def test_tls_that_breaks_after_the_request_does_not_mean_that_it_was_not_received(
+    error: Exception, code: str, is_local: bool
+) -> None:
+    failure = _classify_failure("https://example.com/", error)
+    assert (failure.code, failure.is_local_failure) == (code, is_local)
 
 
 def test_a_certificate_of_ones_own_is_trusted_once_it_is_given(

@@ -3,7 +3,8 @@
 import pytest
 
 from delegates.models import DelegateInstance
-from delegates.protocol import connections
+from delegates.protocol import connections, heartbeats
+from delegates.protocol.heartbeats import Heartbeat
 from tests.delegates.protocol.fake_agents import Agent
 from web.clock import get_database_time
 
@@ -17,3 +18,21 @@ def test_only_who_waits_for_tasks_has_no_socket_any_more(agent: Agent, polls: bo
     instance.update(connection=Connection.WEBSOCKET, suspect_since=get_database_time())
     connections.acquire_documents(agent.session, 1, polls)
     assert instance.values_list("connection", "suspect_since").get() == (connection, None)
+
+
+def test_a_socket_that_ends_late_does_not_hold_back_who_has_connected_elsewhere(agent: Agent) -> None:
+    instance = DelegateInstance.objects.filter(pk=agent.instance.pk)
+    instance.update(
+        connection=Connection.WEBSOCKET, suspect_since=None, last_heartbeat_at=get_database_time()
+    )
+    connections.record_disconnect(agent.instance.pk, silent_seconds=30)
+    assert instance.values_list("suspect_since", flat=True).get() is None
+    connections.record_disconnect(agent.instance.pk, silent_seconds=0)
+    assert instance.values_list("suspect_since", flat=True).get() is not None
+
+
+def test_a_heartbeat_under_way_does_not_bring_back_who_has_signed_off(agent: Agent) -> None:
+    instance = DelegateInstance.objects.filter(pk=agent.instance.pk)
+    instance.update(status=DelegateInstance.Status.GONE)
+    heartbeats.write_heartbeats([Heartbeat(agent.instance.pk)], get_database_time())
+    assert instance.values_list("status", flat=True).get() == DelegateInstance.Status.GONE

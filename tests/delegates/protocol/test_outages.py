@@ -1,8 +1,12 @@
 """Leases that ended while all of Slipway was away are given back; those of the lost are not."""
 
+import threading
 from datetime import timedelta
+from types import SimpleNamespace
+from uuid import uuid4
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from delegates import built_in_delegate
@@ -56,3 +60,26 @@ def test_an_outage_brings_no_session_back_that_was_ended(agent: Agent, taken_tas
     tick()
     taken_task.refresh_from_db()
     assert taken_task.status == DelegateTask.Status.FAILED
+
+
+def test_a_lease_is_renewed_again_after_the_database_was_away_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = SimpleNamespace(id=str(uuid4()), fence=1)
+    held_task = SimpleNamespace(task=task, is_lost=False, is_aborted=False, stopped=threading.Event())
+    attempts: list[int] = []
+
+    def renew(*_: object, **__: object) -> SimpleNamespace:
+        attempts.append(len(attempts))
+        if len(attempts) == 1:
+            raise OperationalError("the server closed the connection unexpectedly")
+        return SimpleNamespace(lost=[task.id], aborted=[])
+
+    monkeypatch.setattr(built_in_delegate, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(built_in_delegate, "renew_leases", renew)
+    monkeypatch.setattr(built_in_delegate, "get_database_time", timezone.now)
+    renewal = built_in_delegate._LeaseRenewal(SimpleNamespace(pk=1), held_task)  # type: ignore[arg-type]
+    renewal.start()
+    try:
+        assert held_task.stopped.wait(5), "the loss of the lease is heard of"
+    finally:
+        renewal.stop()
+    assert len(attempts) >= 2
