@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from deployments.models import Execution, HiddenLogLines, StepExecution
+from deployments.models import AwsCall, Execution, HiddenLogLines, StepExecution
 from deployments.partitions import (
     LOCK_TIMEOUT,
     PARTITIONED_TABLES,
@@ -53,11 +53,27 @@ def _drop_month(partitions: Sequence[Partition], expired: QuerySet[Execution]) -
             return 0
         HiddenLogLines.objects.filter(call__execution__in=cleared).delete()
         _execute(LOCK_TIMEOUT)
-        # A table whose foreign keys wait for a check cannot be changed.
+        # A table whose foreign keys wait for a check cannot be changed, nor one that rows refer to.
         _execute("SET CONSTRAINTS ALL IMMEDIATE")
+        calls_by_lines = _detach_hidden_lines(partitions)
         for partition in partitions:
             _replace_partition(partition)
+        for key, call in calls_by_lines:
+            HiddenLogLines.objects.filter(pk=key).update(call_id=call)
         return len(cleared)
+
+
+def _detach_hidden_lines(partitions: Sequence[Partition]) -> list[tuple[int, int]]:
+    """Take the references of hidden lines to kept calls away, and return both keys of each."""
+    referring = Q()
+    for first, end in (part.key_range for part in partitions if part.table == AwsCall._meta.db_table):
+        referring |= Q(call__gte=first, call__lt=end)
+    rows = HiddenLogLines.objects.filter(referring, call__isnull=False) if referring else None
+    if rows is None:
+        return []
+    found = list(rows.values_list("pk", "call_id"))
+    HiddenLogLines.objects.filter(pk__in=[key for key, _ in found]).update(call=None)
+    return found
 
 
 def _mark_cleared(partitions: Sequence[Partition], expired: QuerySet[Execution]) -> list[Any]:

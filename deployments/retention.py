@@ -46,14 +46,15 @@ def filter_superseded_executions() -> QuerySet[Execution]:
     newer_successes = (
         ServiceLockClaim.objects.filter(
             key=OuterRef("key"),
-            stage__execution__created_at__gt=OuterRef("stage__execution__created_at"),
+            # Locks tell the order: who waits for an approval deploys after those created later.
+            granted_at__gt=OuterRef("granted_at"),
             stage__execution__in=Execution.objects.filter(SUCCEEDED),
         )
         .exclude(stage__deployment_id="")
         .order_by()
     )
-    needed_claims = ServiceLockClaim.objects.filter(stage__execution=OuterRef("pk")).filter(
-        ~Exists(newer_successes)
+    needed_claims = ServiceLockClaim.objects.filter(
+        ~Exists(newer_successes), stage__execution=OuterRef("pk"), granted_at__isnull=False
     )
     newer_runs = Execution.objects.filter(pipeline=OuterRef("pipeline"), number__gt=OuterRef("number"))
     running_attempts = Execution.objects.filter(first_attempt=OuterRef("first_attempt")).exclude(

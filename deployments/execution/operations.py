@@ -4,10 +4,11 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Max, Q, QuerySet
 from django.utils import timezone
 
 from connectors.required_access import require_access
@@ -404,22 +405,29 @@ def _has_written(stage: StageExecution) -> bool:
 
 
 def _is_newest(stage: StageExecution) -> bool:
-    """Return whether no later execution wrote to the same ECS service (rule 14)."""
-    keys = stage.claims.values("key")
-    later = StageExecution.objects.filter(claims__key__in=keys).exclude(deployment_id="")
-    return not later.filter(execution__created_at__gt=stage.execution.created_at).exists()
+    """Return whether no other execution has deployed the same ECS service since (rule 14)."""
+    return not _list_other_deployments(stage).filter(granted_at__gt=_get_deployment_time(stage)).exists()
 
 
 def _find_earlier_success(stage: StageExecution) -> Execution | None:
-    earlier_executions = Execution.objects.filter(
-        SUCCEEDED,
-        pk__in=ServiceLockClaim.objects.filter(key__in=stage.claims.values("key")).values("stage__execution"),
-        created_at__lt=stage.execution.created_at,
+    succeeded = Execution.objects.filter(SUCCEEDED).exclude(outcome="ROLLED_BACK")
+    claims = _list_other_deployments(stage).filter(
+        granted_at__lt=_get_deployment_time(stage), stage__execution__in=succeeded
     )
-    return (
-        earlier_executions.exclude(outcome="ROLLED_BACK")
-        .exclude(stages__deployment_id="")
-        .select_related("pipeline__scope")
-        .order_by("-created_at")
-        .first()
-    )
+    newest = claims.select_related("stage__execution__pipeline__scope").order_by("-granted_at", "-pk").first()
+    return newest.stage.execution if newest is not None else None
+
+
+def _list_other_deployments(stage: StageExecution) -> QuerySet[ServiceLockClaim]:
+    """Return the claims of other executions that have deployed one of the ECS services of a stage.
+
+    They tell the order of the deployments: who waits for an approval deploys after those created later.
+    """
+    claims = ServiceLockClaim.objects.filter(key__in=stage.claims.values("key"), granted_at__isnull=False)
+    return claims.exclude(stage__execution=stage.execution_id).exclude(stage__deployment_id="")
+
+
+def _get_deployment_time(stage: StageExecution) -> datetime:
+    """Return when a stage got its last service lock; without one, when its execution was created."""
+    granted_at: datetime | None = stage.claims.aggregate(at=Max("granted_at"))["at"]
+    return granted_at or stage.execution.created_at

@@ -71,13 +71,13 @@ from web.clock import get_database_time
 
 
 def end_missing_rows(cluster: SyncedCluster, started_at: datetime, now: datetime) -> None:
-    """End the services and tasks that a whole sync has not seen."""
+    """End the services and tasks that a whole sync has not seen; those that return are stored anew."""
     services = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None, seen_at__lt=started_at)
     services.filter(Q(listed_at=None) | Q(listed_at__lt=started_at)).update(
         gone_at=now, status="INACTIVE", desired=0, running=0, pending=0
     )
     ServiceInstance.objects.filter(cluster=cluster, stopped_at=None, seen_at__lt=started_at).update(
-        stopped_at=now, last_status="STOPPED", desired_status="STOPPED",
+        stopped_at=now, last_status="STOPPED", desired_status="STOPPED", fingerprint="",
         stopped_reason="The task disappeared between two syncs. AWS no longer reports a reason.",
     )  # fmt: skip
 

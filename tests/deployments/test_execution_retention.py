@@ -7,8 +7,12 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from deployments import log
-from deployments.execution.operations import retry_execution, roll_back_execution
-from deployments.models import AwsCall, AwsEvent, Execution, LogChunk, StepExecution
+from deployments.execution.operations import (
+    find_execution_to_deploy,
+    retry_execution,
+    roll_back_execution,
+)
+from deployments.models import AwsCall, AwsEvent, Execution, LogChunk, ServiceLockClaim, StepExecution
 from deployments.retention import DETAIL_RETENTION, EXECUTION_RETENTION
 from tests.fixtures.engine_driver import Drive
 from web.http.problems import Conflict
@@ -34,6 +38,19 @@ def test_a_superseded_execution_goes_and_the_newest_deployment_can_still_be_undo
     assert roll_back_execution(actor=drive.deployer, execution=second) == second
     drive.pass_time(1)
     assert drive.until_over(second).status == "ROLLED_BACK"
+
+
+def test_the_order_of_deployments_is_that_of_their_locks_not_of_their_creation(drive: Drive) -> None:
+    oldest, waited, other = drive.run("1.0"), drive.run("2.0"), drive.run("3.0")
+    # As if it had waited for an approval until the other one had deployed.
+    ServiceLockClaim.objects.filter(stage__execution=waited).update(
+        granted_at=drive.clock.now() + timedelta(minutes=1)
+    )
+
+    assert find_execution_to_deploy(waited) is None
+    assert find_execution_to_deploy(other) == oldest
+    EXECUTION_RETENTION.prune(LATER)
+    assert set(Execution.objects.all()) == {waited, other}, "one is what runs, the other the newest run"
 
 
 def test_a_failed_deployment_is_not_all_that_is_kept_of_a_service(drive: Drive) -> None:

@@ -156,3 +156,25 @@ def test_expired_months_are_dropped_with_all_but_what_is_needed(drive: Drive, to
     maintain_partitions(now.date())
     assert drive.run("4.0").status == "SUCCESS"
     assert EXECUTION_RETENTION.prune(now) == 0
+
+
+def test_hidden_lines_of_a_kept_call_do_not_keep_its_month(
+    drive: Drive, today: date, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_refused():
+        return
+    old = drive.run("1.0")
+    maintain_partitions(today)
+    newer = drive.run("2.0")
+    now = datetime.combine(today, datetime.min.time(), get_database_time().tzinfo) + timedelta(days=100)
+    Execution.objects.filter(pk__in=[old.pk, newer.pk]).update(ended_at=now - timedelta(days=99))
+    call = AwsCall.objects.filter(execution=newer).order_by("pk")[0]
+    lines = HiddenLogLines.objects.create(execution=newer, call=call, lines="[]", size=2, due_at=now)
+    kept = count_details(newer)
+    # Each month is worth dropping, however much of it is kept.
+    monkeypatch.setattr("deployments.partition_pruning.MOST_KEPT_SHARE", 1.0)
+
+    assert DETAIL_RETENTION.prune(now) >= 1
+    assert count_details(newer) == kept
+    lines.refresh_from_db()
+    assert lines.call_id == call.pk

@@ -14,7 +14,7 @@ from deployments.models import Execution
 from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.sync.clusters import create_clusters, list_due_clusters, schedule_follow_ups
 from inventory.sync.scans.runner import run_scan
-from inventory.sync.sync_scan import SyncScan
+from inventory.sync.sync_scan import SyncScan, end_missing_rows
 from tests.fixtures.engine_driver import Drive
 from web.clock import get_database_time
 
@@ -51,6 +51,19 @@ def test_what_an_execution_deployed_is_shown_with_its_images_and_who_started_it(
     assert EcsServiceEvent.objects.filter(
         ecs_service=record, message__contains="has reached a steady state"
     ).exists()
+
+
+def test_tasks_that_come_back_with_their_cluster_run_again(drive: Drive) -> None:
+    execution = drive.run("1.27")
+    cluster = sync()
+    count = ServiceInstance.objects.filter(stopped_at=None).count()
+    later = get_database_time() + timedelta(seconds=1)
+    end_missing_rows(cluster, later, later)
+    assert not ServiceInstance.objects.filter(stopped_at=None).exists()
+    sync()
+    instances = ServiceInstance.objects.filter(stopped_at=None, last_status="RUNNING", stopped_reason="")
+    assert instances.count() == count > 0
+    assert {instance.execution for instance in instances} == {execution}
 
 
 def test_a_task_that_stopped_is_kept_with_its_reason_and_its_successor_is_no_deployment(drive: Drive) -> None:
