@@ -100,6 +100,12 @@ class WatchAlarms(Action):
             return False
         for name in alarms_without_data:
             context.log(f"Alarm {name} has insufficient data", "warning")
+        for number, metric in enumerate(self.metrics):
+            if str(number) not in context.progress["logged"]:
+                text = (
+                    f"CloudWatch has no value of {_title(metric)}: check its namespace, dimensions and period"
+                )
+                context.log(text, "warning")
         if self.alarms or self.metrics:
             context.log("No alarm or metric reached its threshold", "success")
         return True
@@ -132,6 +138,8 @@ class WatchAlarms(Action):
         last_points = context.progress.setdefault("logged", {})
         for number, (metric, points) in enumerate(zip(self.metrics, values, strict=True)):
             for point in points:
+                if metric["comparison"].startswith("Less") and _is_incomplete(metric, point, context.now()):
+                    continue
                 if point.at > last_points.get(str(number), ""):
                     context.log(f"{_title(metric)} at {point.at[11:19]}: {point.value:g}")
                     last_points[str(number)] = point.at
@@ -148,6 +156,11 @@ def read_alarms(context: StepContext, names: Sequence[str]) -> dict[str, CloudWa
             f"or correct the alarms of the step.",
         )
     return alarms
+
+
+def _is_incomplete(metric: Mapping[str, Any], point: MetricPoint, now: datetime) -> bool:
+    """Return whether the period of a value goes on: a sum or a count that is low now may only grow."""
+    return datetime.fromisoformat(point.at) + timedelta(seconds=metric["period"]) > now
 
 
 def _refuse_threshold_breach(metric: Mapping[str, Any], point: MetricPoint) -> None:

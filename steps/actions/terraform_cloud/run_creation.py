@@ -37,13 +37,27 @@ def find_newer_run(cloud: TerraformCloud, run: TerraformCloudRun, workspace: str
     return applied[0].id if applied and applied[0].id != run.id else ""
 
 
+def _save_applied_before(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
+    """Save which run was applied last before this one, which holds the workspace now.
+
+    When it was created, runs of others may have been ahead of it.
+    """
+    context = cloud.context
+    applied = cloud.runs(str(context.load_for_rollback("workspace")), "applied", limit=2)
+    newest = next((other.id for other in applied if other.id != run.id), "")
+    context.save_for_rollback(f"applied before {run.id}", newest)
+
+
+def get_applied_before(saved: EarlierStep, run_id: str) -> str:
+    """Return the run that was applied last before a run of the step, or an empty text."""
+    found = saved.load_for_rollback(f"applied before {run_id}")
+    return str((saved.load_for_rollback("applied before") if found is None else found) or "")
+
+
 def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
     """Create the run that restores the configuration from before `run`; its id is output `rollbackRunId`."""
     context = cloud.context
-    workspace, before_id = (
-        str(context.load_for_rollback("workspace")),
-        str(context.load_for_rollback("applied before") or ""),
-    )
+    workspace, before_id = str(context.load_for_rollback("workspace")), get_applied_before(context, run.id)
     if before_id:
         before = cloud.run(before_id)
         is_destroy, configuration, variables = before.is_destroy, before.configuration, before.variables
@@ -102,8 +116,8 @@ def build_rollback_check(cloud: TerraformCloud) -> list[ChecklistEntry]:
     rollback_run_id = str(context.get_output("rollbackRunId") or "")
     if not rollback_run_id:
         return []
-    run = cloud.run(rollback_run_id)
-    before = str(context.load_for_rollback("applied before") or "")
+    run, undone = cloud.run(rollback_run_id), _find_run_to_undo(cloud)
+    before = get_applied_before(context, undone.id) if undone is not None else ""
     expected = f"as run {before} applied it" if before else "nothing"
     is_restored = run.status in ("applied", "planned_and_finished")
     actual = expected if is_restored else f"run {rollback_run_id} {run.status_text}"
@@ -183,9 +197,12 @@ class CreateTerraformCloudRun(Action):
     def _discard_open_runs(self, cloud: TerraformCloud, workspace: TerraformCloudWorkspace) -> None:
         """Discard the open run of an earlier attempt, and pending runs if the step says so."""
         context = cloud.context
-        earlier = str(context.get_output("runId") or "")
-        if earlier:
-            close_open_run(cloud, cloud.run(earlier))
+        earlier = _get_created_run(cloud)
+        if earlier is not None and earlier.may_have_applied:
+            # Its apply failed half way: the next run may apply nothing, and this is left to undo.
+            context.save_for_rollback("applied by an earlier attempt", earlier.id)
+        if earlier is not None:
+            close_open_run(cloud, earlier)
         if self.discards_pending:
             for run in cloud.runs(workspace.id, OPEN_STATUSES):
                 close_open_run(cloud, run)
@@ -219,6 +236,7 @@ class CreateTerraformCloudRun(Action):
         is_planned = run.is_over or run.is_confirmable or run.is_undecided or run.may_have_applied
         if not copy_log(cloud, run.plan, is_over=is_planned) or not is_planned:
             return False
+        _save_applied_before(cloud, run)
         require_usable_plan(cloud, run, overrides=self.overrides_policies, plan_only=self.plan_only)
         log_plan(context, run)
         return True
@@ -231,22 +249,21 @@ class CreateTerraformCloudRun(Action):
 
     def may_undo(self, context: StepContext) -> bool:
         cloud = TerraformCloud(context, self.connector)
-        run = _get_created_run(cloud)
-        if run is None or not run.is_over:
-            return run is None
+        created = _get_created_run(cloud)
+        if created is None or not created.is_over:
+            return created is None
+        run = _find_run_to_undo(cloud)
+        if run is None:
+            return True
         newest = find_newer_run(cloud, run, str(context.load_for_rollback("workspace")))
-        if (
-            newest
-            and newest != str(context.load_for_rollback("applied before") or "")
-            and run.may_have_applied
-        ):
+        if newest and newest != get_applied_before(context, run.id):
             raise ChangedByOthers(f"Run {newest} was applied after run {run.id}: nothing is restored.")
         return True
 
     def undo(self, context: StepContext) -> None:
         cloud = TerraformCloud(context, self.connector)
-        run = _get_created_run(cloud)
-        if run is None or not run.may_have_applied:
+        run = _find_run_to_undo(cloud)
+        if run is None:
             context.log("Nothing was applied, so there is nothing to restore")
             context.set_outputs(rollbackRunId="")
             return
@@ -261,7 +278,7 @@ class CreateTerraformCloudRun(Action):
         )
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
-        before = str(saved.load_for_rollback("applied before") or "")
+        before = get_applied_before(saved, str(saved.get_output("runId")))
         name = str(saved.load_for_rollback("workspace name") or self.workspace)
         if before:
             return (f"Workspace {name} is applied again as run {before} had it.",)
@@ -295,6 +312,15 @@ def _get_created_run(cloud: TerraformCloud) -> TerraformCloudRun | None:
     """Return the run that this step created, if its id is known."""
     run_id = str(cloud.context.get_output("runId") or "")
     return cloud.run(run_id) if run_id else None
+
+
+def _find_run_to_undo(cloud: TerraformCloud) -> TerraformCloudRun | None:
+    """Return the newest run of this step that may have applied something, of all attempts."""
+    run = _get_created_run(cloud)
+    if run is not None and run.may_have_applied:
+        return run
+    earlier = str(cloud.context.load_for_rollback("applied by an earlier attempt") or "")
+    return cloud.run(earlier) if earlier else None
 
 
 def close_open_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:

@@ -90,3 +90,21 @@ def test_an_alarm_that_is_not_there_is_said_at_once(write: Write) -> None:
     execution = write(verify_text("alarms: [erors]")).run()
     assert _failure(execution)[0] == "ALARM_MISSING"
     assert "no alarm named erors" in _failure(execution)[1]
+
+
+def test_a_value_below_its_threshold_counts_once_its_period_is_over(write: Write, drive: Drive) -> None:
+    least = METRIC.replace("threshold: 3", "threshold: 10, comparison: LessThanThreshold, period: 300")
+    execution = write(verify_text(f"metrics: [{least}], duration: 20m")).start()
+    drive.pass_time(3)
+    _value(drive, 4)
+    drive.pass_time(60, step=15)
+    execution.refresh_from_db()
+    assert execution.status != "FAILED", "more may come before the period ends"
+    drive.until_over(execution)
+    assert _failure(execution)[0] == "THRESHOLD"
+
+
+def test_a_metric_without_any_value_is_told(write: Write, drive: Drive) -> None:
+    execution = write(verify_text(f"metrics: [{METRIC}], duration: 5m")).run()
+    assert execution.status == "SUCCESS"
+    assert any("has no value of Sum of App Errors: check its" in line for line in drive.log(execution))

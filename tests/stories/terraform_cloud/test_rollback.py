@@ -171,3 +171,39 @@ def test_an_execution_that_failed_is_tried_again_with_a_new_run(
     drive.until_over(execution)
     assert execution.status == "SUCCESS", (execution.failure, drive.log(execution))
     assert [run.status for run in terraform_cloud.runs] == ["errored", "applied"]
+
+
+def test_what_an_attempt_before_the_last_one_applied_half_way_is_taken_back(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    earlier(terraform_cloud)
+    terraform_cloud.apply = "error once"
+    action = "{type: Retry, spec: {retryCount: 1, retryIntervals: [5s]}}"
+    strategies = f"[{{onFailure: {{errors: [AllErrors], action: {action}}}}}]"
+    step = run_step().replace("type: Terra", f"failureStrategies: {strategies}, type: Terra")
+    execution = ready(text_of(step)).start()
+    until(drive, execution, terraform_cloud, "errored")
+    terraform_cloud.plan = "error"
+    for _ in range(100):
+        drive.reconcile()
+        if len(terraform_cloud.runs) > 2 and terraform_cloud.newest().status == "errored":
+            break
+        drive.clock.move(2)
+    terraform_cloud.plan = "changes"
+    drive.until_over(execution)
+    assert "Applying again what run run-old applied" in drive.log(execution)
+    assert not any("Nothing was applied" in line for line in drive.log(execution))
+
+
+def test_a_run_of_somebody_else_that_was_ahead_of_ours_is_what_comes_back(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    earlier(terraform_cloud)
+    terraform_cloud.holds = "planning"
+    execution = ready(text_of(run_step(), FAILS)).start()
+    until(drive, execution, terraform_cloud, "planning")
+    ahead = PretendRun("run-ahead", "of a colleague", [], "applied", {}, "cv-ahead", apply_began=True)
+    terraform_cloud.runs.insert(1, ahead)
+    terraform_cloud.holds = ""
+    drive.until_over(execution)
+    assert "Applying again what run run-ahead applied" in drive.log(execution), drive.log(execution)
