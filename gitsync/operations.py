@@ -97,7 +97,10 @@ def update_git_sync(*, actor: User, sync: GitSync, spec: GitSyncSpec, version: i
     _apply_spec(sync, spec, actor)
     with transaction.atomic():
         increment_version(sync, version)
-        sync.save(update_fields=[*_FIELDS, "due_at", "cause", "applied_commit", "updated_at"])
+        # A pass that is under way has read the fields from before: it stores nothing any more.
+        sync.fence, sync.lease_expires_at, sync.lookup = sync.fence + 1, None, None
+        claim = ("fence", "lease_expires_at", "lookup")
+        sync.save(update_fields=[*_FIELDS, *claim, "due_at", "cause", "applied_commit", "updated_at"])
         record_audit_entry(
             actor=actor, action="gitsync.update", thing=sync, before=before, after=build_audit_values(sync)
         )

@@ -2,8 +2,10 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,6 +13,7 @@ from django.conf import settings
 
 from guards.limits import NOTIFICATION_CAUSE_CHARACTERS, NOTIFICATION_HOURS, NOTIFICATION_TEXT_CHARACTERS
 from notifications.channels.commit_statuses import find_commit_target
+from notifications.channels.messages import build_message
 from notifications.channels.registry import CHANNELS
 from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
 from notifications.events import GitSyncSubject, NotificationEvent
@@ -65,6 +68,14 @@ def render_text(fact: NotificationEvent) -> str:
     return truncate_line(escape_for_chat(collapse_whitespace(fact.text)), NOTIFICATION_TEXT_CHARACTERS)
 
 
+def _build_subject(fact: NotificationEvent, rule: NotificationRule, document: Mapping[str, Any]) -> str:
+    """Return what a newer notification replaces an older one about: an execution, or a trouble by its key."""
+    channel = CHANNELS[rule.kind]
+    if channel.reports_commits or not channel.replaces_older:
+        return fact.execution
+    return sha256(build_message(document).key.encode()).hexdigest()
+
+
 def build_notification(fact: NotificationEvent, rule: NotificationRule, now: datetime) -> Notification:
     """Return the row of one fact for one rule, not saved."""
     key = uuid.uuid4()
@@ -77,7 +88,7 @@ def build_notification(fact: NotificationEvent, rule: NotificationRule, now: dat
         event=fact.event,
         text=render_text(fact),
         body=json.dumps(document, ensure_ascii=False),
-        subject=fact.execution,
+        subject=_build_subject(fact, rule, document),
         created_at=now,
         due_at=now,
         deadline_at=now + DELIVERY_DEADLINE,

@@ -95,7 +95,7 @@ class Notification(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     rule = models.ForeignKey(NotificationRule, on_delete=models.CASCADE, related_name="notifications")
     event = models.CharField(max_length=32, choices=EventType)
-    # Its execution, if it has one: for reports of a state, of which the newest counts.
+    # What it is about, an execution or a trouble: where the newest state counts, it replaces older ones.
     subject = models.CharField(max_length=64, blank=True, default="", db_default="")
     text = models.CharField(max_length=1024)
     # The exact bytes of every attempt.

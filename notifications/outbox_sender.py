@@ -48,7 +48,7 @@ MOST_PARALLEL_SENDS: Final = 16
 CLAIM_WINDOW_SECONDS, ROUND_SECONDS = 20.0, 38.0
 # Interval for finding new due notifications during deliveries.
 POLL_SECONDS: Final = 1.0
-SUPERSEDED_REASON: Final = "A newer state of the execution is reported instead."
+SUPERSEDED_REASON: Final = "A newer state is reported instead."
 CLAIM_DURATION: Final = timedelta(seconds=60)
 # Between the attempts of one notification.
 RETRY_DELAYS: Final = tuple(timedelta(seconds=each) for each in (10, 30, 120, 600, 1800, 3600, 10_800))
@@ -167,7 +167,7 @@ def claim_due_notifications(
 def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | None:
     """Return the notification after a conditional UPDATE that claims it; None if another worker has it."""
     channel = CHANNELS.get(rule.kind)
-    if channel is not None and channel.reports_commits and drop_superseded_reports(rule, now):
+    if channel is not None and channel.replaces_older and drop_superseded(rule, now):
         # The next one may be among them.
         return None
     key = rule.next  # type: ignore[attr-defined]
@@ -201,8 +201,8 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
     return replace(claimed, channel=channel, delivery=delivery)
 
 
-def drop_superseded_reports(rule: NotificationRule, now: datetime) -> int:
-    """End the waiting reports of executions that have a newer one, and return their number.
+def drop_superseded(rule: NotificationRule, now: datetime) -> int:
+    """End the waiting notifications of subjects that have a newer one, and return their number.
 
     A late repetition must not replace the final state by an earlier one.
     """

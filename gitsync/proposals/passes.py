@@ -18,7 +18,7 @@ from catalog.manifests.yaml_drafts import NotEditable
 from cli.errors import CliError
 from cli.resources.stored import Key
 from connectors.models import Connector
-from delegates.access.aws_access import ConnectorUnavailable
+from delegates.access.aws_access import ConnectorPending, ConnectorUnavailable
 from delegates.access.site_calls import (
     FETCH_FILES,
     FIND_COMMIT,
@@ -42,6 +42,10 @@ LIVE_SOURCE: Final = "git-syncs"
 NO_DELEGATES: Final = (
     "The connector uses delegates, which cannot push. Select a connector that Slipway reaches itself."
 )
+UNANSWERED: Final = (
+    "The Git server did not answer in time. Look at the branch before you save the change again."
+)
+TIMED_OUT: Final = "TimedOut"
 _REASON_CHARACTERS: Final = 1000
 _LOST_REF: Final = "couldn't find remote ref"
 State = GitSyncProposal.State
@@ -54,6 +58,10 @@ class ProposalRefused(Exception):
     def __init__(self, reason: str, difference: str = "") -> None:
         super().__init__(reason)
         self.difference = difference
+
+
+class ProposalPostponed(Exception):
+    """Error raised if a later attempt may push a proposal, or find that this one did."""
 
 
 def list_due_proposals(now: datetime) -> list[str]:
@@ -71,6 +79,9 @@ def advance_proposal(pk: str, now: datetime) -> int | None:
         commit = _push(proposal)
     except ProposalRefused as refused:
         _end(proposal, now, State.FAILED, str(refused), difference=refused.difference)
+        return None
+    except ProposalPostponed as postponed:
+        _postpone(proposal, now, str(postponed))
         return None
     if not commit:
         _postpone(proposal, now, "Other pushes came first each time. Save the change again.")
@@ -95,7 +106,10 @@ def _load(pk: str) -> GitSyncProposal:
 
 
 def _push(proposal: GitSyncProposal) -> str:
-    """Return the commit that the branch has, empty if the branch moved. Raises `ProposalRefused`."""
+    """Return the commit that the branch has, empty if the branch moved.
+
+    Raises `ProposalRefused`, and `ProposalPostponed` if another attempt has to look for the commit.
+    """
     caller = SiteCaller(_get_connector(proposal))
     try:
         # An earlier attempt may have pushed, and died before it stored that.
@@ -105,7 +119,12 @@ def _push(proposal: GitSyncProposal) -> str:
         change = _build_push(proposal, head, _edit(proposal, text))
         params = {"repository": proposal.sync.repository, "push": change}
         answer = caller.call(SITE_SERVICE, PUSH_FILE, params)
+    except ConnectorPending as pending:
+        raise ProposalPostponed(str(pending)) from pending
     except (AwsError, ConnectorUnavailable) as problem:
+        if isinstance(problem, AwsError) and problem.code == TIMED_OUT:
+            # The server may have the commit.
+            raise ProposalPostponed(UNANSWERED) from problem
         reason = problem.display_message if isinstance(problem, AwsError) else str(problem)
         raise ProposalRefused(sanitize_text(reason)) from problem
     return str(answer.get("commit") or "")

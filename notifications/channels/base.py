@@ -89,6 +89,8 @@ class Channel(ABC):
     takes_digests: ClassVar[bool] = True
     # Whether only events of executions with a commit are sent, and of those of one execution the newest.
     reports_commits: ClassVar[bool] = False
+    # Whether a newer notification of one subject makes an older one that waits needless, and harmful.
+    replaces_older: ClassVar[bool] = False
 
     @property
     def is_key_required(self) -> bool:

@@ -114,6 +114,7 @@ class CommitStatusChannel(Channel):
     test_path: ClassVar[str]
     takes_digests: ClassVar[bool] = False
     reports_commits: ClassVar[bool] = True
+    replaces_older: ClassVar[bool] = True
     options: ClassVar[tuple[ChannelOption, ...]] = (
         *_TOKEN_OPTIONS,
         _REPOSITORY_OPTION,

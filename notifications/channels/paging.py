@@ -30,6 +30,8 @@ class PagingChannel(Channel):
     service: ClassVar[str]
     options: ClassVar[tuple[ChannelOption, ...]] = (_REGION,)
     takes_digests: ClassVar[bool] = False
+    # An alert that arrives after its resolution would stay open.
+    replaces_older: ClassVar[bool] = True
 
     def get_endpoint(self, options: Mapping[str, str]) -> str:
         """Return the URL of the service in the region of a rule."""

@@ -10,7 +10,7 @@ from django.db.models import F
 from catalog.models import Environment, Service
 from connectors.operations import delete_connector
 from gitsync.models import GitSync, GitSyncResource, GitSyncRun
-from gitsync.operations import request_sync
+from gitsync.operations import GitSyncSpec, request_sync, update_git_sync
 from gitsync.passes import LeaseLost, SyncPass, advance_sync
 from notifications.models import NotificationRule
 from pipelines.models import Pipeline
@@ -207,3 +207,16 @@ def test_an_unreachable_repository_is_named_with_the_next_step(run_pass: RunPass
     sync = run_pass()
     assert sync.state == "FAILED"
     assert "gone" in get_last_run(sync).faults[0]["message"]
+
+
+def test_an_edit_during_a_pass_takes_it_away(git_sync: GitSync, admin: User) -> None:
+    now = get_database_time() + timedelta(minutes=1)
+    under_way = GitSync.objects.select_related("scope", "connector", "service_account__user").get()
+    spec = GitSyncSpec("Demo", git_sync.connector, git_sync.service_account, branch="main", folder="other")
+    update_git_sync(actor=admin, sync=GitSync.objects.get(), spec=spec)
+
+    with pytest.raises(LeaseLost):
+        SyncPass(under_way, now).perform()
+
+    assert not Environment.objects.exists()
+    assert GitSync.objects.get().applied_commit == ""

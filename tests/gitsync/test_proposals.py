@@ -8,11 +8,13 @@ from django.db import connection
 from django.test import Client
 from rest_framework.test import APIClient
 
+from aws.errors import Undelivered
 from catalog.models import Infrastructure, Service
 from cli.resources.application import apply_plan
 from cli.resources.plans import build_plan
 from cli.resources.yaml_documents import parse_documents
 from connectors.models import Secret
+from delegates.access.site_calls import PUSH_FILE, SiteCaller
 from gitsync.local_api import LocalApiClient
 from gitsync.models import GitSync, GitSyncProposal
 from gitsync.proposals import passes
@@ -200,6 +202,27 @@ def test_a_worker_that_dies_after_the_push_makes_no_second_commit(
     assert (proposal.state, proposal.commit) == ("PUSHED", pushed)
     count = git_server.git("-C", str(git_server.bare), "rev-list", "--count", "--grep=Slipway-Change", "main")
     assert count == "1"
+
+
+def test_a_push_without_an_answer_is_looked_for_before_it_is_called_failed(
+    client: APIClient, git_server: GitServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert change_service(client, name="Site").status_code == 202
+    call = SiteCaller.call
+
+    def lose_answer(self: SiteCaller, service: str, operation: str, params: Any) -> Any:
+        answer = call(self, service, operation, params)
+        if operation == PUSH_FILE:
+            raise Undelivered("TimedOut", "git did not end within 25 s", service, operation)
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SiteCaller, "call", lose_answer)
+        assert push().state == "PENDING"
+    GitSyncProposal.objects.update(due_at=get_database_time())
+    proposal = push()
+    assert proposal.state == "PUSHED"
+    assert proposal.commit == git_server.git("-C", str(git_server.bare), "rev-parse", "main")
 
 
 def test_the_words_of_a_server_that_refuses_are_the_reason(client: APIClient, git_server: GitServer) -> None:

@@ -1,5 +1,6 @@
 """What is to be told is sent until it is taken, whatever receivers and workers do."""
 
+import json
 import os
 import signal
 import threading
@@ -478,3 +479,18 @@ def test_what_ended_is_kept_for_a_month_and_what_waits_for_as_long_as_it_waits(
     assert prune_rows(NOTIFICATION_RETENTION, now() + 29 * LATER) == 0
     assert prune_rows(NOTIFICATION_RETENTION, now() + 31 * LATER) == 1
     assert Notification.objects.get().status == WAITING
+
+
+@pytest.mark.django_db
+def test_an_alert_that_waits_is_dropped_once_its_trouble_is_over(ruled: Ruled, project: Scope) -> None:
+    went, came = EventType.DELEGATE_DISCONNECTED, EventType.DELEGATE_CONNECTED
+    rule = ruled(project, went, came, kind="PagerDuty", url="", secret=planted("the-key"))
+    for event, delegate in ((went, "eu"), (went, "us"), (came, "eu")):
+        notify(NotificationEvent(event, project, "Of a delegate.", "/delegates/1/", delegate=delegate))
+    # The first attempt failed: it is due again after all others.
+    Notification.objects.filter(event=went).update(due_at=now() + LATER)
+
+    claim_due_notifications(now() + 2 * LATER, MOST_PARALLEL_SENDS)
+
+    statuses = {(row.event, json.loads(row.body)["delegate"]): row.status for row in rule.notifications.all()}
+    assert statuses == {(went, "eu"): "SUMMARIZED", (went, "us"): WAITING, (came, "eu"): WAITING}

@@ -386,13 +386,14 @@ _POST_RECEIVE: Final = """\
 while read BEFORE AFTER REF; do
   case "$AFTER" in *[!0]*) ;; *) continue ;; esac
   BODY=$(python3 - "$REF" "$BEFORE" "$(git rev-parse "$AFTER^{{commit}}")" <<'END'
-import json, subprocess, sys
+import json, subprocess, sys, time
 ref, before, commit = sys.argv[1:]
 def git(*words):
     return subprocess.run(["git", *words], capture_output=True, text=True).stdout.strip()
 list_files = ["diff", before] if before.strip("0") else ["ls-tree", "-r"]
 changed = git(list_files[0], "--name-only", *list_files[1:], commit)
 print(json.dumps({{"ref": ref, "before": before, "commit": commit, "paths": changed.splitlines()[:2000],
+  "pushed_at": int(time.time()),
   "author": git("log", "-1", "--format=%an", commit), "message": git("log", "-1", "--format=%s", commit)}}))
 END
 )

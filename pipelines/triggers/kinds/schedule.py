@@ -60,7 +60,8 @@ class Schedule(TriggerKind):
 
     def get_next_due(self, spec: Mapping[str, Any], after: datetime) -> datetime | None:
         """Return the first time of the schedule after a moment."""
-        return next(_iterate_times(spec, after), None)
+        # In the hour that comes twice, the first of two equal local times may be over.
+        return next((time for time in _iterate_times(spec, after) if time > after), None)
 
     def build_due_event(self, spec: Mapping[str, Any], due_at: datetime) -> TriggerEvent:
         """Return the event of a time. It is one event, whatever the clocks of workers do."""

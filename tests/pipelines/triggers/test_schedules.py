@@ -50,6 +50,8 @@ def test_a_time_that_comes_twice_in_autumn_runs_once() -> None:
     # On 25 October 2026 clocks in Berlin go from 03:00 back to 02:00, which is 01:00 UTC.
     found = times(BERLIN, "2026-10-24T12:00", 2)
     assert [day[:5] for day in found] == ["10-25", "10-26"]
+    # At 02:10 for the second time, 02:30 of that day is over.
+    assert times(BERLIN, "2026-10-25T01:10", 1) == ["10-26 01:30"]
 
 
 def test_each_hour_is_each_hour_whatever_the_clocks_do() -> None:
