@@ -44,23 +44,29 @@ export class CallsTab {
     this.body = find("tbody", root);
     this.more = find("[data-more]", root);
     this.first = `/api/v1/executions/${id}/calls`;
-    this.drawn = null;
-    this.more.addEventListener("click", () => this.load(this.next, true));
+    this.drawn = this.wanted = null;
+    // The last page that is shown, and the number of rows before it.
+    this.last = { url: this.first, start: 0 };
+    this.more.addEventListener("click", () => this.load({ url: this.next, start: this.body.children.length }));
+    this.body.addEventListener("toggle", () => this.wanted === null || this.show(this.wanted), true);
   }
 
-  // Reads the first page again if there are more calls than were drawn; rows that were opened stay open.
+  // Reads the last page again if there are more calls than were drawn, unless somebody reads an opened row.
   async show(count) {
-    if (this.loading || this.drawn === count || this.paged || find("details[open]", this.body)) return;
+    this.wanted = count;
+    if (this.loading || this.drawn === count || find("details[open]", this.body)) return;
     this.drawn = count;
-    await this.load(this.first, false);
+    await this.load(this.last);
+    if (this.drawn !== null && this.wanted !== this.drawn) await this.show(this.wanted);
   }
 
-  async load(url, appended) {
+  async load(page) {
+    const { url } = page;
     this.loading = true;
     try {
       const response = await fetch(url, { headers: { Accept: "application/json" } });
       if (!response.ok) throw new Error(String(response.status));
-      this.draw(await response.json(), appended);
+      this.draw(await response.json(), page);
     } catch {
       this.drawn = null;
     } finally {
@@ -68,13 +74,12 @@ export class CallsTab {
     }
   }
 
-  draw(page, appended) {
-    const rows = page.results.map(row);
-    if (appended) this.body.append(...rows);
-    else this.body.replaceChildren(...rows);
-    this.paged = appended;
-    this.next = page.next;
-    this.more.hidden = !page.next;
+  draw({ results, next }, page) {
+    while (this.body.children.length > page.start) this.body.lastElementChild.remove();
+    this.body.append(...results.map(row));
+    this.last = page;
+    this.next = next;
+    this.more.hidden = !next;
     find("[data-none]", this.root).hidden = this.body.children.length > 0;
     find("table", this.root).hidden = !this.body.children.length;
   }

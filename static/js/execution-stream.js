@@ -1,5 +1,6 @@
 // Stream of an execution: a socket, and HTTP for messages that the socket missed.
 
+import { hasEnded } from "./execution-state.js";
 import { PAGE } from "./log-lines.js";
 
 const TAIL = 1000;
@@ -81,6 +82,19 @@ export class ExecutionStream {
     } catch {
       // The last state that arrived stays on the page.
     }
+  }
+
+  // Shows an ended execution again, which a rollback or a retry may have reopened; returns whether it was read.
+  async reopen() {
+    if (this.status !== "ended") return true;
+    const state = await getJson(this.api).catch(() => null);
+    if (!state || this.status !== "ended") return Boolean(state);
+    this.onState(state);
+    if (hasEnded(state)) return true;
+    this.ended = false;
+    this.failures = 0;
+    this.connect();
+    return true;
   }
 
   closed(event) {

@@ -5,6 +5,7 @@ import { ExecutionStream } from "./execution-stream.js";
 import { LogPane } from "./log.js";
 import { wireSplitter } from "./split-pane.js";
 import { ExecutionStateView, hasEnded, steps } from "./execution-state.js";
+import { reconnectIfChanged } from "./live-topics.js";
 import { wireTabs } from "./tabs.js";
 
 const CONNECTION = {
@@ -40,7 +41,15 @@ function showConnection(status) {
   find("svg", node).classList.toggle("spin", form === "running");
   find("span", node).textContent = word;
   root.dataset.live = status;
+  watchForReopening(status === "ended");
   if (openTab === "log") showOpening();
+}
+
+// Somebody may roll back or retry an ended execution: the topic of its timeline says when.
+function watchForReopening(isEnded) {
+  const part = find("[data-reopening]");
+  part.dataset.topics = isEnded ? `timeline:${first.id}` : "";
+  reconnectIfChanged();
 }
 
 // A failure ends the following, once, and shows its first line; whoever reads an old one is left in peace.
@@ -110,4 +119,5 @@ for (const part of findAll("dialog [data-undo-plan]")) {
 wireSplitter(find("[data-splitter]"));
 onState(first);
 const live = new ExecutionStream({ id: first.id, pane, onState, onStatus: showConnection, lastLine: first.last_line });
+find("[data-reopening]").addEventListener("topic-changed", ({ detail }) => (detail.read = live.reopen()));
 window.slipway = { live, pane, page };

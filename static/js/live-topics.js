@@ -22,14 +22,21 @@ let isClosed = false;
 let reconnectTimer = 0;
 let serverTimer = 0;
 let pollTimer = 0;
-// Start time of the fetch that each part shows, by id, in ms since the page was loaded.
+// Start of the fetch that each part shows, by id. Asleep, some computers stop the one clock; people set the other.
 const shownSince = new Map();
+const loaded = { tick: 0, wall: performance.timeOrigin };
+const now = () => ({ tick: performance.now(), wall: Date.now() });
 const fetches = new Map();
 
 const parts = () => findAll("[data-topics]");
 const topicsOf = (part) => part.dataset.topics.split(/\s+/).filter((topic) => /^[^:]+:.+/.test(topic));
 const listTopics = () => [...new Set(parts().flatMap(topicsOf))].sort();
-const ageOf = (part) => performance.now() - (shownSince.get(part.id) ?? 0);
+
+function ageOf(part) {
+  const since = shownSince.get(part.id) ?? loaded;
+  const { tick, wall } = now();
+  return Math.max(tick - since.tick, wall - since.wall);
+}
 
 function showStatus(status) {
   let badge = find("[data-live-status]");
@@ -61,7 +68,7 @@ function startFetch(id) {
     return;
   }
   const fetch = fetches.get(id);
-  fetch.startedAt = performance.now();
+  fetch.startedAt = now();
   fetch.timer = setTimeout(() => fetches.get(id) === fetch && finishFetch(id, false), FETCH_TIMEOUT);
   // A listener that fetches without htmx sets `read` to a promise of its success.
   const detail = { read: null };
@@ -142,7 +149,7 @@ function connect() {
 }
 
 // A fetched part may have other topics, or none.
-function reconnectIfChanged() {
+export function reconnectIfChanged() {
   if (listTopics().join(" ") === connectedTopics && (socket || reconnectTimer)) return;
   disconnect();
   connect();

@@ -78,7 +78,8 @@ export class LogLines {
 
   // The number before the newest missing line's page begins missing, or null when nothing is missing.
   newestHole() {
-    if (this.count >= MOST) return null;
+    // A page more, and another would be forgotten for it.
+    if (this.count > MOST - PAGE) return null;
     const oldest = Math.max(0, pageOf(this.last - EAGER));
     for (let index = pageOf(this.last); index >= oldest; index -= 1) if (!this.isFull(index)) return this.before(index);
     return null;

@@ -16,6 +16,7 @@ from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import User
 from tests.browser.conftest import Visit
+from tests.browser.fake_execution_socket import Wire
 from tests.fixtures.processes import wait_until
 
 pytestmark = pytest.mark.browser
@@ -221,3 +222,75 @@ def test_a_run_of_somebody_else_appears_by_itself(
     with ThreadPoolExecutor(1) as thread:
         thread.submit(runs).result()
     expect(page.get_by_role("link", name="Rolling demo #1")).to_be_visible()
+
+
+def test_a_page_that_slept_says_how_old_it_is_by_the_clock_on_the_wall(
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline
+) -> None:
+    visit("/deployments/")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
+    # The other clock of the browser stood still.
+    page.evaluate("Date.now = ((now) => () => now() + 8 * 3600 * 1000)(Date.now)")
+    live.sockets[-1].close()
+    page.clock.run_for(3000)
+    live.wait_for(lambda: len(live.sockets) == 2, "the next socket")
+    assert int(live.connected[-1]["age"][0]) >= 8 * 3600
+
+
+def test_an_ended_execution_that_somebody_reopens_goes_on_in_front_of_others(
+    page: Page, live: LiveSocket, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/")
+    connection_state = page.locator("[data-connection]")
+    expect(connection_state).to_have_text("Live")
+    wire.state = {**wire.state, "status": "SUCCESS"}
+    wire.end()
+    expect(connection_state).to_have_text("Ended")
+    live.wait_for(lambda: bool(live.sockets), "the socket of the topics")
+    assert live.connected[-1]["topic"] == [f"timeline:{execution.pk}"]
+    count = len(wire.connected)
+    wire.state = {**wire.state, "status": "ROLLING_BACK"}
+    live.publish_changes(f"timeline:{execution.pk}")
+    page.clock.run_for(1500)
+    expect(connection_state).to_have_text("Live")
+    expect(page.locator("[data-x-status]")).to_contain_text("Rolling back")
+    assert len(wire.connected) == count + 1
+
+
+def test_calls_go_on_after_more_of_them_were_loaded(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    calls = [_build_call(number) for number in range(60)]
+
+    def answer(route: Route) -> None:
+        offset = int(parse_qs(urlsplit(route.request.url).query).get("cursor", ["0"])[0])
+        rest = f"/api/v1/executions/{execution.pk}/calls?cursor={offset + 50}"
+        page_of_calls = {
+            "results": calls[offset : offset + 50],
+            "next": rest if len(calls) > offset + 50 else None,
+        }
+        route.fulfill(status=200, content_type="application/json", body=json.dumps(page_of_calls))
+
+    page.route(re.compile(r"/api/v1/executions/[^/]+/calls"), answer)
+    visit(f"/deployments/{execution.pk}/?tab=calls")
+    rows = page.locator("[data-calls] tbody tr")
+    wire.change(calls_count=60)
+    expect(rows).to_have_count(50)
+    page.get_by_role("button", name="Load more calls").click()
+    expect(rows).to_have_count(60)
+    calls.extend(_build_call(number) for number in range(60, 63))
+    wire.change(calls_count=63)
+    expect(rows).to_have_count(63)
+    expect(rows.last).to_contain_text("Operation62")
+
+
+def _build_call(number: int) -> dict[str, object]:
+    return {
+        "at": "2026-11-21T10:00:00+00:00",
+        "service": "ecs",
+        "operation": f"Operation{number}",
+        "write": False,
+        "state": "ANSWERED",
+        "repeats": 1,
+        "duration_ms": 12,
+    }

@@ -43,6 +43,12 @@ def test_a_hundred_thousand_lines_need_few_nodes(page: Page, opened: Wire) -> No
     assert page.evaluate("document.querySelectorAll('[data-log] *').length") < MOST_NODES
 
 
+def test_lines_that_would_be_forgotten_again_are_not_fetched(page: Page, opened: Wire) -> None:
+    page.evaluate(FILL, 199_437)
+    page.evaluate("window.slipway.pane.expect(200_001)")
+    assert page.evaluate("window.slipway.pane.lines.newestHole()") is None
+
+
 def test_a_million_lines_end_where_the_list_ends(page: Page, opened: Wire) -> None:
     page.evaluate("() => { window.slipway.pane.expect(1_000_000); window.slipway.pane.onNeed = () => {}; }")
     page.evaluate("window.slipway.pane.follow(true)")
