@@ -174,8 +174,9 @@ class RunForm(forms.Form):
         self.sets: list[InputSet] = []
         self.chosen: list[str] = []
         try:
-            self.plan = operations.list_planned_stages(pipeline)
-            self.artifact = operations.get_default_artifact(pipeline)
+            outline = operations.RunOutline(pipeline)
+            self.plan = outline.list_stages()
+            self.artifact = outline.get_default_artifact()
             self.initial["tag"] = self.artifact["tag"]
             self.fields["tag"].required = not self.pattern
         except Problem as problem:

@@ -53,16 +53,26 @@ from web.live import publish_change_on_commit
 logger = logging.getLogger(__name__)
 
 
-def list_planned_stages(pipeline: Pipeline) -> list[dict[str, Any]]:
-    """Return the stages, steps, units and actions that a run of this pipeline would have."""
-    return build_outline(resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope))
+class RunOutline:
+    """What a run of a pipeline would have, from one look-up of its targets."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        """Look the targets up. Raises `BadInput` for a pipeline that cannot run."""
+        self._scope = pipeline.scope
+        self._targets = resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope)
+
+    def list_stages(self) -> list[dict[str, Any]]:
+        """Return the stages, steps, units and actions."""
+        return build_outline(self._targets)
+
+    def get_default_artifact(self) -> dict[str, Any]:
+        """Return the image and the default tag."""
+        return resolve_artifact(self._targets, "", self._scope)
 
 
 def get_default_artifact(pipeline: Pipeline) -> dict[str, Any]:
     """Return the image and the default tag of a run."""
-    return resolve_artifact(
-        resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope), "", pipeline.scope
-    )
+    return RunOutline(pipeline).get_default_artifact()
 
 
 def run_pipeline(  # noqa: PLR0913 - the settings of a run
