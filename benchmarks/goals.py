@@ -109,7 +109,7 @@ GOALS: Final[Mapping[str, Goal]] = {
         "routing decision among 10,000 delegates, p99 of the slowest sort",
         20,
         "ms",
-        cause="a decision of its own compiles 13 queries, 1 ms each; in a batch it takes 3 to 5 ms",
+        cause="a decision of its own compiles 13 queries, 1 ms each; in a batch it takes 4 to 7 ms",
     ),
     "P5 lines": Goal("log lines stored while 100 sockets watch", 20_000, "/s", is_least=True),
     "P5 cores": Goal("processor for these, writer and web server", 1, "core"),
