@@ -8,6 +8,7 @@ from connectors.models import Connector
 from gitsync.models import GitSyncHook
 from gitsync.operations import GitSyncSpec
 from gitsync.queries import list_git_connectors, list_usable_accounts
+from pipelines.forms.triggers import NEW_ACCOUNT
 from rbac.models import ServiceAccount, User
 from web.forms.drafts import NewResource
 from web.forms.page_forms import PageForm, ScopeField
@@ -72,7 +73,7 @@ class GitSyncForm(PageForm):
         "connector": NewResource(
             "connector", "new-connector", "core_connector_edit", kinds=(Connector.Kind.GIT,)
         ),
-        "service_account": NewResource("service account", "new-service-account", "core_serviceaccount_edit"),
+        "service_account": NEW_ACCOUNT,
     }
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:

@@ -25,7 +25,7 @@ from gitsync.tasks import request_pass
 from guards.limits import GIT_SYNCS
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, ServiceAccount, User
-from rbac.operations.escalation_checks import find_exceeding_permission
+from rbac.operations.escalation_checks import describe_lending_refusal
 from rbac.policy import can, require
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
@@ -216,9 +216,8 @@ def _list_account_errors(
     elif not can(actor, ACT_AS, account):
         message = f"You need the permission {ACT_AS} on this service account."
         yield {"path": "service_account", "message": message}
-    elif missing := find_exceeding_permission(actor, account):
-        message = f"This service account has permissions that you do not have. You need {missing}."
-        yield {"path": "service_account", "message": message}
+    elif refusal := describe_lending_refusal(actor, account):
+        yield {"path": "service_account", "message": refusal}
 
 
 def _find_sync_of_same_folder(

@@ -21,6 +21,7 @@ from web.forms.resource_forms import IdentifierField, IdentifierForm
 _MONOSPACE: Final = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
 _AREA: Final = {**_MONOSPACE, "class": "input mono area", "rows": 3}
 SPEC, INPUTS = "spec.", "inputs."
+NEW_ACCOUNT: Final = NewResource("service account", "new-service-account", "core_serviceaccount_edit")
 
 
 class AccountField(forms.ModelChoiceField):
@@ -55,9 +56,7 @@ class TriggerForm(PageForm):
     is_enabled = forms.BooleanField(required=False, initial=True, label="Enabled")
     version = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
 
-    new_resources: ClassVar[Mapping[str, NewResource]] = {
-        "service_account": NewResource("service account", "new-service-account", "core_serviceaccount_edit")
-    }
+    new_resources: ClassVar[Mapping[str, NewResource]] = {"service_account": NEW_ACCOUNT}
 
     def __init__(
         self, *args: Any, kind: TriggerKind, pipeline: Pipeline, person: User, **kwargs: Any

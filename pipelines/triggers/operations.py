@@ -29,7 +29,7 @@ from pipelines.triggers.registry import find_kind, list_kinds
 from pipelines.triggers.watches import update_watches
 from rbac.audit import record_audit_entry
 from rbac.models import ServiceAccount, User
-from rbac.operations.escalation_checks import find_exceeding_permission
+from rbac.operations.escalation_checks import describe_lending_refusal
 from rbac.policy import Principal, can, filter_visible, require
 from steps.conditions import BadConditionError, parse_condition
 from steps.expressions import find_paths, has_expression, is_path
@@ -259,8 +259,8 @@ def _list_account_problems(
         message = "Choose the service account whose permissions the runs have."
     elif is_new and not can(actor, ACT_AS, account):
         message = f"You need the permission {ACT_AS} on this service account."
-    elif is_new and (missing := find_exceeding_permission(actor, account)):
-        message = f"This service account has permissions that you do not have. You need {missing}."
+    elif is_new and (refusal := describe_lending_refusal(actor, account)):
+        message = refusal
     elif not can(account.user, EXECUTE, trigger.pipeline):
         message = f"This service account needs the permission {EXECUTE} on the pipeline."
     if message:

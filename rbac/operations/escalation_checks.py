@@ -33,12 +33,12 @@ def refuse_role_escalation(actor: User | None, assignments: QuerySet[RoleAssignm
         refuse_escalation(actor, permissions, assignment.scope)
 
 
-def find_exceeding_permission(actor: User, account: ServiceAccount) -> str:
-    """Return a permission that an account has and the actor lacks, who must not lend it; "" if none."""
+def describe_lending_refusal(actor: User, account: ServiceAccount) -> str:
+    """Return why the actor must not lend an account: it has more permissions; "" if it has not."""
     try:
         refuse_role_escalation(actor, list_user_assignments(account.user))
     except Forbidden as refused:
-        return refused.permission
+        return f"This service account has permissions that you do not have. You need {refused.permission}."
     return ""
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import logging
 import os
 import re
 import shutil
@@ -32,6 +33,7 @@ from guards.limits import (
 )
 from guards.masks import SecretMask
 
+log = logging.getLogger("slipway.delegate")
 _LEVELS = {"error": "ERROR", "warn": "WARN"}
 _COUNTED = {"add": "add", "change": "change", "remove": "destroy", "import": "import"}
 # If the backend names the lock itself, the following fields describe the requested lock.
@@ -226,6 +228,7 @@ def run_terraform(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
             if not run.is_changing or is_before:
                 raise
             # The apply may have ended: another delegate must not begin it once more.
+            log.exception("Task %s failed after its change", held_task.task.id)
             return run.build_failure_after_change(str(problem) or type(problem).__name__)
 
 
@@ -400,8 +403,9 @@ class _Run:
 
     def build_failure_after_change(self, text: str) -> TaskResult:
         """Return a failure that came after the change, which a rollback undoes."""
-        self.result |= {"begun": True, "exit_code": 1, "command": "output", "errors": [text]}
-        return self._build_failure("ProgramFailed", text)
+        masked_text = self.around.mask.mask_text(text)
+        self.result |= {"begun": True, "exit_code": 1, "command": "output", "errors": [masked_text]}
+        return self._build_failure("ProgramFailed", masked_text)
 
     def _build_failure(self, code: str, text: str) -> TaskResult:
         return TaskResult(TaskResult.FAILED, result=self.result, error=build_failure(code, text).error)

@@ -48,7 +48,7 @@ def _save_applied_before(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
     context.save_for_rollback(f"applied before {run.id}", newest)
 
 
-def get_applied_before(saved: EarlierStep, run_id: str) -> str:
+def _get_applied_before(saved: EarlierStep, run_id: str) -> str:
     """Return the run that was applied last before a run of the step, or an empty text."""
     found = saved.load_for_rollback(f"applied before {run_id}")
     return str((saved.load_for_rollback("applied before") if found is None else found) or "")
@@ -57,7 +57,7 @@ def get_applied_before(saved: EarlierStep, run_id: str) -> str:
 def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
     """Create the run that restores the configuration from before `run`; its id is output `rollbackRunId`."""
     context = cloud.context
-    workspace, before_id = str(context.load_for_rollback("workspace")), get_applied_before(context, run.id)
+    workspace, before_id = str(context.load_for_rollback("workspace")), _get_applied_before(context, run.id)
     if before_id:
         before = cloud.run(before_id)
         is_destroy, configuration, variables = before.is_destroy, before.configuration, before.variables
@@ -117,7 +117,7 @@ def build_rollback_check(cloud: TerraformCloud) -> list[ChecklistEntry]:
     if not rollback_run_id:
         return []
     run, undone = cloud.run(rollback_run_id), _find_run_to_undo(cloud)
-    before = get_applied_before(context, undone.id) if undone is not None else ""
+    before = _get_applied_before(context, undone.id) if undone is not None else ""
     expected = f"as run {before} applied it" if before else "nothing"
     is_restored = run.status in ("applied", "planned_and_finished")
     actual = expected if is_restored else f"run {rollback_run_id} {run.status_text}"
@@ -256,7 +256,7 @@ class CreateTerraformCloudRun(Action):
         if run is None:
             return True
         newest = find_newer_run(cloud, run, str(context.load_for_rollback("workspace")))
-        if newest and newest != get_applied_before(context, run.id):
+        if newest and newest != _get_applied_before(context, run.id):
             raise ChangedByOthers(f"Run {newest} was applied after run {run.id}: nothing is restored.")
         return True
 
@@ -278,7 +278,7 @@ class CreateTerraformCloudRun(Action):
         )
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
-        before = get_applied_before(saved, str(saved.get_output("runId")))
+        before = _get_applied_before(saved, str(saved.get_output("runId")))
         name = str(saved.load_for_rollback("workspace name") or self.workspace)
         if before:
             return (f"Workspace {name} is applied again as run {before} had it.",)

@@ -39,6 +39,15 @@ def _create_wrapper(folder: Path, name: str) -> None:
     folder.chmod(0o755)
 
 
+def _install_program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Have the agent find this script as its Terraform."""
+    program = folder / "terraform"
+    program.write_text(text)
+    program.chmod(0o755)
+    open_to_all_users(folder)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
 # What only names a backend, and shows far more than a plan has.
 _BOASTER = """#!/bin/sh
 case "$1" in
@@ -51,15 +60,12 @@ esac
 def test_the_agent_reads_no_more_of_a_file_than_its_memory_is_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "terraform"
-    program.write_text(_BOASTER)
-    program.chmod(0o755)
-    open_to_all_users(tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    _install_program(tmp_path, monkeypatch, _BOASTER)
     error = get_error(run_task("terraform", _build_params(command="plan")))
     assert (error["code"], error["message"]) == ("OutputsTooLarge", "printed is larger than 32,768 KiB")
 
 
+# What applies, and then shows outputs that are too large.
 _TALKER = """#!/bin/sh
 case "$1" in
   init) echo '{"backend": {"type": "s3"}}' > "$TF_DATA_DIR/terraform.tfstate" ;;
@@ -72,11 +78,7 @@ esac
 def test_outputs_that_are_too_large_do_not_hide_that_something_was_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "terraform"
-    program.write_text(_TALKER)
-    program.chmod(0o755)
-    open_to_all_users(tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    _install_program(tmp_path, monkeypatch, _TALKER)
     result = run_task("terraform", _build_params())
     assert get_error(result)["code"] == "ProgramFailed"
     assert result.result is not None
@@ -87,11 +89,7 @@ def test_outputs_that_are_too_large_do_not_hide_that_something_was_changed(
 def test_what_fails_after_the_change_is_not_begun_again_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "terraform"
-    program.write_text(_TALKER)
-    program.chmod(0o755)
-    open_to_all_users(tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    _install_program(tmp_path, monkeypatch, _TALKER)
 
     def refuse(*_: object) -> str:
         raise CannotIsolate("no more processes")

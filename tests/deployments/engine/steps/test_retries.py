@@ -135,15 +135,7 @@ def test_when_nobody_decides_about_traffic_the_rest_is_left_alone(
 
 
 def test_rolling_back_later_takes_every_stage_back_the_newest_first(drive: Drive, client: APIClient) -> None:
-    first, second = (
-        yaml.safe_load(Pipeline.objects.get(identifier=name).yaml)["pipeline"]
-        for name in ("rolling_demo", "canary_demo")
-    )
-    second["stages"][0]["stage"]["identifier"] = "then"
-    drive.pipeline.yaml = yaml.safe_dump(
-        {"pipeline": {**first, "stages": first["stages"] + second["stages"]}}
-    )
-    drive.pipeline.save(update_fields=["yaml"])
+    _add_canary_stage(drive)
     drive.run("1.27")
     before = [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")]
     execution = drive.run("1.28")
@@ -169,13 +161,7 @@ def test_rolling_back_later_takes_every_stage_back_the_newest_first(drive: Drive
 def test_a_refused_request_does_not_decide_how_far_a_rollback_goes(
     drive: Drive, results: dict[str, str], is_whole: bool
 ) -> None:
-    first = yaml.safe_load(drive.pipeline.yaml)["pipeline"]
-    second = yaml.safe_load(Pipeline.objects.get(identifier="canary_demo").yaml)["pipeline"]
-    second["stages"][0]["stage"]["identifier"] = "then"
-    drive.pipeline.yaml = yaml.safe_dump(
-        {"pipeline": {**first, "stages": first["stages"] + second["stages"]}}
-    )
-    drive.pipeline.save(update_fields=["yaml"])
+    _add_canary_stage(drive)
     drive.run("1.27")
     before = [drive.service(name)["taskDefinition"] for name in ("myapp", "webshop")]
     execution = drive.run("1.28")
@@ -193,3 +179,16 @@ def test_a_refused_request_does_not_decide_how_far_a_rollback_goes(
         first_service,
         before[1],
     ]
+
+
+def _add_canary_stage(drive: Drive) -> None:
+    """Give the rolling pipeline of the drive a second stage, that of the canary demo."""
+    first, second = (
+        yaml.safe_load(Pipeline.objects.get(identifier=name).yaml)["pipeline"]
+        for name in ("rolling_demo", "canary_demo")
+    )
+    second["stages"][0]["stage"]["identifier"] = "then"
+    drive.pipeline.yaml = yaml.safe_dump(
+        {"pipeline": {**first, "stages": first["stages"] + second["stages"]}}
+    )
+    drive.pipeline.save(update_fields=["yaml"])
