@@ -10,6 +10,9 @@ from guards.masks import SecretMask
 EVENT_QUEUE_OWNER = "event-queue"
 BAD_ANSWER = "BadAnswer"
 """Error code in place of an answer that does not match its task; the result of the task is unknown."""
+ANSWER_REFUSED = "AnswerRefused"
+"""Error code of an agent whose result the manager did not accept: the task ran, its result is unknown."""
+BAD_ANSWERS = (BAD_ANSWER, ANSWER_REFUSED)
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class TaskAnswer:
 
     @property
     def is_bad(self) -> bool:
-        """Return whether the agent's answer was invalid; the error then describes the invalid field."""
-        return (self.error or {}).get("code") == BAD_ANSWER
+        """Return whether the agent's result was not accepted; the error then describes what is invalid."""
+        return (self.error or {}).get("code") in BAD_ANSWERS
 
 
 class TaskOwner(Protocol):

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from aws.errors import AwsError, Unanswered, Unavailable, Undelivered
 from connectors.models import Connector
 from connectors.specs.sites import parse_site_spec
-from delegates.task_owners import BAD_ANSWER, TaskPayload
+from delegates.task_owners import BAD_ANSWERS, TaskPayload
 from guards.limits import TERRAFORM_LOG_BYTES
 from guards.masks import SecretMask
 
@@ -85,7 +85,7 @@ def _build_failure_error(status: str, error: Mapping[str, Any], *, is_write: boo
     message = f"{_THE_REQUEST} got no response: {reason.rstrip('.')}."
     if status == "NOT_SENT" or code in _UNREACHABLE_CODES or (code in _UNANSWERED_CODES and not is_write):
         return Unavailable("NOT_REACHED", message)
-    if code in _UNANSWERED_CODES or (code == BAD_ANSWER and is_write):
+    if code in _UNANSWERED_CODES or (code in BAD_ANSWERS and is_write):
         return Unanswered(code, reason, "", _THE_REQUEST)
     return Undelivered(_CODES.get(code, "TASK_FAILED"), message)
 
@@ -102,7 +102,7 @@ def _build_status_error(result: Mapping[str, Any], *, is_write: bool) -> AwsErro
 
 
 _CODES: Final = {
-    BAD_ANSWER: "BAD_ANSWER",
+    **dict.fromkeys(BAD_ANSWERS, "BAD_ANSWER"),
     "AddressRefused": "ADDRESS_REFUSED",
     "CertificateRefused": "NOT_REACHED",
 }

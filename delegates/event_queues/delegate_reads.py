@@ -34,7 +34,7 @@ from delegates.event_queues.records import (
 )
 from delegates.models import DelegateTask
 from delegates.operations.tasks import AwsRead, ReadOwner, queue_read
-from delegates.task_owners import EVENT_QUEUE_OWNER, TaskAnswer, TaskPayload
+from delegates.task_owners import ANSWER_REFUSED, EVENT_QUEUE_OWNER, TaskAnswer, TaskPayload
 from web.clock import get_database_time
 
 # Below the time after which an agent counts a call as unanswered.
@@ -46,8 +46,6 @@ LEASE_DURATION: Final = TASK_DEADLINE * 3
 PAUSE: Final = timedelta(seconds=15)
 SECRET_PAUSE: Final = timedelta(seconds=2)
 _GET_ACCOUNT, _RECEIVE, _DELETE = "GetCallerIdentity", "ReceiveMessage", "DeleteMessageBatch"
-# Error of agents whose result the manager did not accept.
-_TOO_LARGE: Final = "AnswerRefused"
 _ACCOUNT: Final = re.compile(r"\d{12}\Z", re.ASCII)
 
 logger = logging.getLogger(__name__)
@@ -141,7 +139,8 @@ class EventQueueTaskOwner(ReadOwner):
         if queue is None or operation == _DELETE:
             # What was not deleted comes again, and changes nothing.
             return
-        if operation == _RECEIVE and (answer.error or {}).get("code") == _TOO_LARGE and _get_most(call) > 1:
+        code = (answer.error or {}).get("code")
+        if operation == _RECEIVE and code == ANSWER_REFUSED and _get_most(call) > 1:
             # Together they exceed what an agent may send; each of them comes again.
             is_changed = queue.connector.updated_at > task.queued_at
             read = _build_account_read(queue) if is_changed else _build_message_read(queue, 1)

@@ -14,7 +14,7 @@ from connectors.specs.aws_sessions import AwsRun, name_aws_sessions
 from delegates.access import aws_access
 from delegates.access.aws_access import require_lendable_credentials
 from delegates.models import Delegate, DelegateTask
-from delegates.task_owners import BAD_ANSWER, TaskAnswer, TaskPayload
+from delegates.task_owners import TaskAnswer, TaskPayload
 from deployments.journal import delegate_calls, non_aws_calls, secret_values
 from deployments.journal.referenced_secrets import SECRET_PENDING, SECRET_UNREADABLE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
@@ -176,7 +176,7 @@ def parse_agent_error(answer: TaskAnswer, call: AwsCall) -> AwsError | None:
     record = {key: str(value) for key, value in (answer.error or {}).items()}
     code, message = record.get("code", answer.status), record.get("message", "the delegate gave no reason")
     if answer.is_bad and call.is_write:
-        return Unanswered(BAD_ANSWER, message, call.service, call.operation)
+        return Unanswered(code, message, call.service, call.operation)
     if answer.status == "ABORTED" and call.is_write:
         return Unanswered("Aborted", "the delegate was told to stop", call.service, call.operation)
     if answer.status in ("NOT_SENT", "ABORTED"):

@@ -35,7 +35,7 @@ from delegates.access.terraform_cloud import OPERATIONS, build_terraform_error
 from delegates.agent.executors import TaskResult
 from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
-from delegates.task_owners import BAD_ANSWER, TaskPayload
+from delegates.task_owners import BAD_ANSWERS, TaskPayload
 from deployments.journal.aws_access import CALL_OWNER, CallSelectors, get_call_deadline, get_call_selectors
 from deployments.journal.connection_reads import ConnectionReads
 from deployments.journal.provisions import read_stored_plan
@@ -110,7 +110,7 @@ _MISSING_TOOLS = ("NoInterpreter", "NoGit", "NoTerraform", "ShellBlocked", "Unkn
 _CODES = {
     "Aborted": "TASK_ABORTED",
     "AddressRefused": "ADDRESS_REFUSED",
-    BAD_ANSWER: "BAD_ANSWER",
+    **dict.fromkeys(BAD_ANSWERS, "BAD_ANSWER"),
     "BadParameters": "BAD_PARAMETERS",
     "GitFailed": "GIT_FAILED",
     "HostKeyChanged": "HOST_KEY_CHANGED",

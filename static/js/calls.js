@@ -44,10 +44,10 @@ export class CallsTab {
     this.body = find("tbody", root);
     this.more = find("[data-more]", root);
     this.first = `/api/v1/executions/${id}/calls`;
-    this.drawn = this.wanted = null;
+    this.drawn = this.wanted = this.loading = null;
     // The last page that is shown, and the number of rows before it.
     this.last = { url: this.first, start: 0 };
-    this.more.addEventListener("click", () => this.load({ url: this.next, start: this.body.children.length }));
+    this.more.addEventListener("click", () => this.showMore());
     this.body.addEventListener("toggle", () => this.wanted === null || this.show(this.wanted), true);
   }
 
@@ -60,17 +60,26 @@ export class CallsTab {
     if (this.drawn !== null && this.wanted !== this.drawn) await this.show(this.wanted);
   }
 
-  async load(page) {
+  async showMore() {
+    while (this.loading) await this.loading;
+    await this.load({ url: this.next, start: this.body.children.length });
+    await this.show(this.wanted);
+  }
+
+  // Loads one page; `loading` is the promise of its end meanwhile.
+  load(page) {
+    this.loading = this.read(page).finally(() => { this.loading = null; });
+    return this.loading;
+  }
+
+  async read(page) {
     const { url } = page;
-    this.loading = true;
     try {
       const response = await fetch(url, { headers: { Accept: "application/json" } });
       if (!response.ok) throw new Error(String(response.status));
       this.draw(await response.json(), page);
     } catch {
       this.drawn = null;
-    } finally {
-      this.loading = false;
     }
   }
 

@@ -245,12 +245,22 @@ def test_a_write_whose_reads_were_answered_long_ago_rests_on_new_ones(remote: Dr
     assert "UpdateService" not in remote.effects(mark)
 
 
-def test_a_write_whose_answer_does_not_fit_is_looked_up_and_takes_effect_once(remote: Drive) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        TaskAnswer("SUCCEEDED", {"service": 5}),
+        TaskAnswer("FAILED", error={"kind": "TaskError", "code": "AnswerRefused", "message": "too large"}),
+    ],
+    ids=["it does not fit", "the manager refused it"],
+)
+def test_a_write_with_a_bad_answer_is_looked_up_and_takes_effect_once(
+    remote: Drive, answer: TaskAnswer
+) -> None:
     hand_agent = hand("one", tags=("prod", "eu"))
     execution = remote.start("1.27")
     task = _serve_until_taken(remote, hand_agent, "CreateService")
     hand_agent.perform(task)
-    hand_agent.send(task, TaskAnswer("SUCCEEDED", {"service": 5}))
+    hand_agent.send(task, answer)
     assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
     assert _run_to_end(remote, execution, hand_agent).outcome == "COMPLETED"
     assert remote.effects().count("CreateService") == 1

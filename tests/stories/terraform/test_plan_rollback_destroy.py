@@ -186,14 +186,30 @@ def test_an_apply_whose_delegate_is_lost_is_never_begun_again(
     assert worker.taken_operations == ["terraform"]
 
 
-def test_after_an_apply_whose_answer_does_not_fit_nobody_knows_how_far_it_came(
-    write: Write, drive: Drive, worker: Worker, states: States
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (
+            TaskAnswer("SUCCEEDED", {"exit_code": 0, "outputs": {"url": 5}}),
+            "result.outputs.url must be an object",
+        ),
+        (
+            TaskAnswer(
+                "FAILED", error={"kind": "TaskError", "code": "AnswerRefused", "message": "too large"}
+            ),
+            "too big",
+        ),
+    ],
+    ids=["it does not fit", "the manager refused it"],
+)
+def test_after_an_apply_with_a_bad_answer_nobody_knows_how_far_it_came(
+    write: Write, drive: Drive, worker: Worker, states: States, answer: TaskAnswer, reason: str
 ) -> None:
     execution = write(_pipeline(terraform_step(states))).start()
-    worker.send(_take_task(drive, worker), TaskAnswer("SUCCEEDED", {"exit_code": 0, "outputs": {"url": 5}}))
+    worker.send(_take_task(drive, worker), answer)
     serve_until_over(drive, execution, worker)
     assert execution.failure is not None
-    assert "result.outputs.url must be an object" in execution.failure["message"]
+    assert reason in execution.failure["message"]
     assert "It is unknown how far terraform apply got" in execution.failure["message"]
     assert execution.outcome == "FAILED"
     assert worker.taken_operations == ["terraform"]
