@@ -24,6 +24,7 @@ resource "aws_cloudformation_stack" "slipway" {
     AllowedCidr        = var.allowed_cidr
     VpcId              = var.vpc_id
     PublicSubnetIds    = join(",", var.public_subnet_ids)
+    PublicSubnetCidrs  = join(",", var.public_subnet_cidrs)
     PrivateSubnetIds   = join(",", var.private_subnet_ids)
     WebTasks           = tostring(var.web_tasks)
     MaxWebTasks        = tostring(var.max_web_tasks)

@@ -48,6 +48,11 @@ variable "public_subnet_ids" {
   description = "Two or more subnets of the load balancer; public for access from the internet"
 }
 
+variable "public_subnet_cidrs" {
+  type        = list(string)
+  description = "CIDR blocks of these subnets, such as 10.0.0.0/24,10.0.1.0/24. Slipway believes what load balancers there say of a caller."
+}
+
 variable "private_subnet_ids" {
   type        = list(string)
   description = "Two or more subnets with outbound access (NAT) for tasks, database and cache"

@@ -82,6 +82,26 @@ def test_workers_are_replaced_before_web_servers_and_beat_last(resources: dict[s
     assert "WebService" in resources["BeatService"]["DependsOn"]
 
 
+def test_a_web_task_becomes_healthy_without_what_starts_after_it(resources: dict[str, Any]) -> None:
+    # The installation is ready only once beat runs, which starts after the web service is healthy.
+    assert resources["TargetGroup"]["Properties"]["HealthCheckPath"] == "/healthz"
+
+
+def test_only_load_balancers_may_say_who_calls(resources: dict[str, Any]) -> None:
+    for container in list_containers(resources).values():
+        (trusted,) = (row for row in container["Environment"] if row["Name"] == "FORWARDED_ALLOW_IPS")
+        assert trusted["Value"] == {"Fn::Join": [",", {"Ref": "PublicSubnetCidrs"}]}
+
+
+def test_the_doctor_checks_connectors_with_the_role_of_the_workers(resources: dict[str, Any]) -> None:
+    roles = {name: resources[name]["Properties"]["TaskRoleArn"] for name in ("WorkerTask", "BeatTask")}
+    assert roles["BeatTask"] == roles["WorkerTask"]
+    entered = {
+        name for name, row in list_services(resources).items() if row.get("EnableExecuteCommand", False)
+    }
+    assert entered == {"BeatService"}
+
+
 def test_web_and_workers_stay_while_they_are_replaced_and_beat_runs_once(resources: dict[str, Any]) -> None:
     percents = {
         name: (

@@ -32,6 +32,7 @@ def build_parameters(aws: Aws, tag: str) -> list[dict[str, str]]:
         "HostedZoneId": "Z1",
         "VpcId": aws.endpoint.vpc,
         "PublicSubnetIds": subnets,
+        "PublicSubnetCidrs": "10.0.0.0/24,10.0.1.0/24",
         "PrivateSubnetIds": subnets,
         "DeploymentRoleArns": "arn:aws:iam::*:role/slipway-deploy",
     }
@@ -133,8 +134,16 @@ def test_a_deletion_keeps_keys_and_log(aws: Aws) -> None:
     kept = {secret["ARN"] for secret in aws.client("secretsmanager").list_secrets()["SecretList"]}
     assert {ids["SecretKey"], ids["FieldEncryptionKey"], ids["DatabasePassword"]} <= kept
     assert ids["CachePassword"] not in kept
-    groups = aws.client("logs").describe_log_groups(logGroupNamePrefix="/slipway/slipway")["logGroups"]
-    assert [group["logGroupName"] for group in groups] == ["/slipway/slipway"]
+    groups = aws.client("logs").describe_log_groups(logGroupNamePrefix=ids["LogGroup"])["logGroups"]
+    assert [group["logGroupName"] for group in groups] == [ids["LogGroup"]]
+
+
+def test_what_an_earlier_stack_left_does_not_hinder_the_next_one(aws: Aws) -> None:
+    install(aws)
+    aws.client("cloudformation").delete_stack(StackName=NAME)
+    aws.advance(60 * MINUTES_OF_CREATION)
+
+    assert install(aws) == "CREATE_COMPLETE"
 
 
 class Context:

@@ -282,8 +282,10 @@ def _validate_value(name: str, body: Mapping[str, Any], value: str) -> None:
     allowed = [_format_value(allowed_value) for allowed_value in body.get("AllowedValues") or ()]
     if allowed and value not in allowed:
         raise CloudFormationError(f"Parameter '{name}' must be one of AllowedValues")
-    pattern = body.get("AllowedPattern")
-    if pattern and not re.fullmatch(str(pattern), value):
+    pattern, items = body.get("AllowedPattern"), _convert_value(body, value)
+    # CloudFormation matches each value of a list.
+    each = items if isinstance(items, list) else [value]
+    if pattern and not all(re.fullmatch(str(pattern), item) for item in each):
         description = body.get("ConstraintDescription")
         raise CloudFormationError(
             f"Parameter '{name}' must match pattern {pattern}"
