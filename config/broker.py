@@ -22,11 +22,12 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Transport of `redis://` with channels that close at once."""
+    """Transport of `redis://` and `rediss://` with channels that close at once."""
 
     Channel = Channel
 
 
 def register_transport() -> None:
-    """Register this transport for broker URLs with the scheme `redis`."""
-    TRANSPORT_ALIASES["redis"] = f"{__name__}:Transport"
+    """Register this transport for broker URLs of Valkey, with and without TLS."""
+    for scheme in ("redis", "rediss"):
+        TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"

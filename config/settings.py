@@ -1,5 +1,6 @@
 """Django settings of every process, in embedded and production mode."""
 
+import ssl
 from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -146,6 +147,8 @@ CELERY_BROKER_URL = (
     if REDIS_URL.startswith("unix:")
     else _build_redis_url(0)
 )
+# Without it, kombu accepts any certificate. Options in the address, such as `ssl_ca_certs`, take precedence.
+CELERY_BROKER_USE_SSL = {"ssl_cert_reqs": ssl.CERT_REQUIRED} if REDIS_URL.startswith("rediss:") else False
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

@@ -78,6 +78,11 @@ def test_a_broker_that_goes_while_something_is_done_ends_no_worker(workshop: Wor
 
 
 def test_all_addresses_of_a_broker_mean_the_transport_that_closes_at_once() -> None:
-    for url in ("redis://127.0.0.1:6379/0", "redis+socket:///run/valkey.sock?virtual_host=0"):
+    urls = (
+        "redis://127.0.0.1:6379/0",
+        "rediss://127.0.0.1:6379/0",
+        "redis+socket:///run/valkey.sock?virtual_host=0",
+    )
+    for url in urls:
         with app.connection(url) as connection:
             assert isinstance(connection.transport, transport.Transport)

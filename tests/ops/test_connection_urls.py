@@ -2,10 +2,15 @@
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
+from kombu import Connection
+from redis import SSLConnection
 
 from tests.fixtures.processes import ROOT
 from tests.wiring import production_environment
@@ -14,7 +19,8 @@ SHOW = """
 import json
 from config import settings
 print(json.dumps({name: getattr(settings, name) for name in (
-    "DATABASES", "WEB_DATABASE_OPTIONS", "CELERY_BROKER_URL", "CACHES", "CHANNEL_LAYERS"
+    "DATABASES", "WEB_DATABASE_OPTIONS", "CELERY_BROKER_URL", "CELERY_BROKER_USE_SSL",
+    "CACHES", "CHANNEL_LAYERS"
 )}))
 """
 
@@ -48,6 +54,15 @@ def test_a_folder_may_hold_the_socket_of_the_database(tmp_path: Path) -> None:
     database = values["DATABASES"]["default"]
     assert (database["HOST"], database["NAME"]) == ("/run/postgresql", "name")
     assert "host" not in database["OPTIONS"]
+
+
+@pytest.mark.parametrize("query", ["", "?ssl_ca_certs=/ca.pem"])
+def test_the_certificate_of_the_broker_is_checked(tmp_path: Path, query: str) -> None:
+    values = settings_of(tmp_path, REDIS_URL=f"rediss://:secret@broker.example.com:6380{query}")
+
+    connection = Connection(values["CELERY_BROKER_URL"], ssl=values["CELERY_BROKER_USE_SSL"])
+    assert isinstance(connection.ssl, dict)
+    assert SSLConnection(**connection.ssl).cert_reqs == ssl.CERT_REQUIRED
 
 
 def test_three_databases_of_the_broker_are_used_with_what_else_its_address_says(tmp_path: Path) -> None:
