@@ -57,15 +57,22 @@ CREATING_ACTIONS: Final = (
     "iam:DeleteRolePolicy",
     "iam:DetachRolePolicy",
     "iam:GetRole",
+    "iam:GetRolePolicy",
+    "iam:ListAttachedRolePolicies",
+    "iam:ListRolePolicies",
     "iam:PassRole",
     "iam:PutRolePolicy",
+    # CloudFormation passes the tags of a stack on to its resources.
+    "iam:TagRole",
     "logs:CreateLogGroup",
     "logs:DeleteLogGroup",
     "logs:DescribeLogGroups",
     "logs:PutRetentionPolicy",
+    "logs:TagResource",
     "secretsmanager:CreateSecret",
     "secretsmanager:DeleteSecret",
     "secretsmanager:DescribeSecret",
+    "secretsmanager:TagResource",
     "secretsmanager:UpdateSecret",
 )
 

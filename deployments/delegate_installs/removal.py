@@ -46,6 +46,8 @@ REMOVING_ACTIONS: Final = (
     "iam:DeleteRolePolicy",
     "iam:DetachRolePolicy",
     "iam:GetRole",
+    "iam:ListAttachedRolePolicies",
+    "iam:ListRolePolicies",
     "logs:DeleteLogGroup",
     "logs:DescribeLogGroups",
     "secretsmanager:DeleteSecret",
