@@ -220,23 +220,25 @@ def _read_broker_clock() -> float:
 
 
 def _examine_storage() -> Iterator[Finding]:
+    # Production writes nothing else below SLIPWAY_HOME, which may be read-only.
+    folder = settings.GIT_CACHE
     try:
-        settings.HOME.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=settings.HOME), tempfile.NamedTemporaryFile():
-            free = shutil.disk_usage(settings.HOME).free
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder), tempfile.NamedTemporaryFile():
+            free = shutil.disk_usage(folder).free
     except OSError as exc:
         yield Finding(
-            Result.FAILED, f"A folder cannot be written: {exc}", "Mount SLIPWAY_HOME and /tmp writable."
+            Result.FAILED, f"A folder cannot be written: {exc}", f"Mount {folder} and /tmp writable."
         )
         return
     if free < FREE_BYTES:
         yield Finding(
             Result.WARNING,
-            f"{settings.HOME} has {free // 2**20} MiB left.",
+            f"{folder} has {free // 2**20} MiB left.",
             "Enlarge the volume: fetched repositories need space.",
         )
     else:
-        yield Finding(Result.OK, f"{settings.HOME} is writable and has {free // 2**30} GiB left.")
+        yield Finding(Result.OK, f"{folder} is writable and has {free // 2**30} GiB left.")
     if missing := find_missing_static_files():
         yield Finding(
             Result.FAILED,

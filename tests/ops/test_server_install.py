@@ -5,6 +5,8 @@ from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
+import yaml
+from django.conf import settings
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/how-to/install-on-a-server.md").read_text()
@@ -38,6 +40,14 @@ def test_the_unit_starts_roles_that_exist(role: str) -> None:
     service = read_unit()["Service"]
     assert service["ExecStart"] == "/srv/slipway/ops/role.sh %i"
     assert re.search(rf"^  {role}\)$", script, flags=re.MULTILINE)
+
+
+def test_fetched_commits_have_a_writable_folder_in_read_only_containers() -> None:
+    service = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]["worker"]
+    (uid,) = re.findall(r"useradd --system --uid (\d+)", (ROOT / "deploy/images/install.sh").read_text())
+    folder = f"/var/lib/slipway/{settings.GIT_CACHE.relative_to(settings.HOME)}"
+    assert service["read_only"]
+    assert any(mount.startswith(f"{folder}:uid={uid},gid={uid},") for mount in service["tmpfs"])
 
 
 def test_the_unit_leaves_a_worker_time_to_end_its_pass() -> None:

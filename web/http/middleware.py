@@ -21,6 +21,8 @@ from web.http.sessions import SCOPE_KEY
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+# As the columns of addresses take it.
+ADDRESS_CHARACTERS = 64
 REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}")
 # Which door a request came by, as the audit trail calls it.
 _SOURCES_BY_PREFIX = {"/api/": "api", "/admin/": "admin"}
@@ -35,7 +37,8 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         sent = request.headers.get("X-Request-Id", "")
         request_id = sent if REQUEST_ID_PATTERN.fullmatch(sent) else uuid.uuid4().hex
-        address = request.META.get("REMOTE_ADDR", "")
+        # A proxy may forward a text of any length in place of an address.
+        address = request.META["REMOTE_ADDR"] = str(request.META.get("REMOTE_ADDR", ""))[:ADDRESS_CHARACTERS]
         source = next(
             (name for start, name in _SOURCES_BY_PREFIX.items() if request.path.startswith(start)), "page"
         )

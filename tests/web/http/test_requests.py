@@ -10,7 +10,7 @@ from django.test import Client, RequestFactory
 from rest_framework.test import APIClient
 
 from rbac.audit import NO_REQUEST, current_request
-from rbac.models import Scope, User
+from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
 from tests.rbac.people import grant, project, user
 from web.forms.pages import get_visible, require_sign_in
@@ -27,6 +27,19 @@ def test_every_answer_names_its_request(client: Client):
     assert response["X-Request-Id"] == "abc-12345"
     forged = client.get("/sign-in/", headers={"X-Request-Id": "a b\tc" * 20})
     assert len(forged["X-Request-Id"]) == 32
+
+
+def test_a_proxy_that_forwards_no_address_harms_no_column():
+    seen: list[str] = []
+
+    def view(request: HttpRequest) -> HttpResponse:
+        seen.append(current_request.get().address)
+        return HttpResponse(request.META["REMOTE_ADDR"])
+
+    request = RequestFactory().get("/", REMOTE_ADDR="x" * 200)
+    answer = RequestIdMiddleware(view)(request)
+    columns = (AuditEntry._meta.get_field("address").max_length, len(answer.content), len(seen[0]))
+    assert columns == (64, 64, 64)
 
 
 def test_the_mark_of_a_request_ends_with_it():
