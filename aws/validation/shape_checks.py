@@ -38,6 +38,8 @@ SHAPE_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "timestamp": (str, int, float, datetime),
     "blob": (str, bytes),
 }
+# In the first and the last year, an offset leads out of the range.
+_STORABLE_YEARS = range(2, 9999)
 _NUMBER_TYPES = ("integer", "long", "float", "double")
 # Enumerations that AWS has not extended for years: an unknown value is a mistake.
 _STABLE_ENUMS = {
@@ -237,6 +239,17 @@ def _iterate_members(shape: Any, value: Any, path: str) -> Iterator[tuple[Any, A
 def _is_result_type(shape: Any, value: Any) -> bool:
     if shape.name in _TEXT_OR_JSON_SHAPES and isinstance(value, Mapping):
         return True
+    if shape.type_name == "timestamp":
+        return _is_timestamp(value)
     types = SHAPE_PYTHON_TYPES.get(shape.type_name, (object,))
     # In Python a truth value is a number, too.
     return isinstance(value, types) and (not isinstance(value, bool) or bool in types or object in types)
+
+
+def _is_timestamp(value: Any) -> bool:
+    """Return whether a value is a time in ISO 8601 with its offset, in a year that can be stored."""
+    try:
+        at = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return False
+    return at.tzinfo is not None and at.year in _STORABLE_YEARS

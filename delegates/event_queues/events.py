@@ -212,9 +212,13 @@ def _get_cluster(detail: Mapping[str, Any]) -> str:
 
 
 def _parse_time(document: Mapping[str, Any], now: datetime) -> datetime:
-    """Return the time of an event, never in the future; one without a time is as old as can be."""
+    """Return the time of an event, never in the future; one without a time is as old as can be.
+
+    A time in the first hours of year 1 could be stored, and not be read again.
+    """
+    oldest = datetime.fromtimestamp(0, UTC)
     try:
         at = datetime.fromisoformat(str(document.get("time")))
     except ValueError:
-        return datetime.fromtimestamp(0, UTC)
-    return min(at if at.tzinfo else at.replace(tzinfo=UTC), now)
+        return oldest
+    return min(max(at if at.tzinfo else at.replace(tzinfo=UTC), oldest), now)

@@ -127,7 +127,11 @@ def test_what_is_no_alarm_is_dropped(state: Any, name: Any) -> None:
 @pytest.mark.parametrize("time", ["2036-01-01T00:00:00Z", "2036-01-01"])
 def test_no_event_is_in_the_future(time: str) -> None:
     assert parse(build_message(time=time)).at == NOW
-    assert parse(build_message(time=None)).at.year == 1970
+
+
+@pytest.mark.parametrize("time", [None, "yesterday", "0001-01-01T00:00:00+14:00", "0001-01-01"])
+def test_an_event_without_a_time_that_can_be_stored_is_as_old_as_can_be(time: str | None) -> None:
+    assert parse(build_message(time=time)).at == datetime.fromtimestamp(0, UTC)
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,16 @@ WRONG: list[tuple[str, Json, Json, Json, str]] = [
         {"services": [None]},
         "and is null",
     ),
+    *(
+        (
+            "aws",
+            CALL,
+            {"services": [{"createdAt": "2026-01-01T00:00:00+00:00"}]},
+            {"services": [{"createdAt": time}]},
+            "result.services[0].createdAt must be a date and time",
+        )
+        for time in ("yesterday", "2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00", 1767225600)
+    ),
     (
         "aws",
         {"service": "s3", "operation": "FetchObjects"},
