@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
@@ -283,16 +284,19 @@ class DelegateDetail(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], request=DelegateChange, responses=DelegateDocument)
     def patch(self, request: Request, pk: int) -> Response:
-        body, delegate = self.get_validated_body(DelegateChange), _get_delegate(self, pk)
-        check_version(request, _get_version(delegate))
-        operations.update_delegate(
-            actor=self.principal,
-            delegate=delegate,
-            description=body.get("description"),
-            tags=body.get("tags"),
-            shares_scripts=body.get("shares_scripts"),
-            configuration=_find_configuration(self, delegate.scope, body.get("configuration")),
-        )
+        body = self.get_validated_body(DelegateChange)
+        with transaction.atomic():
+            rows = Delegate.objects.select_related("scope", "configuration__scope")
+            delegate = self.get_visible(VIEW, rows.select_for_update(of=("self",)), pk=pk)
+            check_version(request, _get_version(delegate))
+            operations.update_delegate(
+                actor=self.principal,
+                delegate=delegate,
+                description=body.get("description"),
+                tags=body.get("tags"),
+                shares_scripts=body.get("shares_scripts"),
+                configuration=_find_configuration(self, delegate.scope, body.get("configuration")),
+            )
         return _build_response(_get_delegate(self, pk))
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Final
 
+from django.db import transaction
+from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -92,7 +94,7 @@ class DelegateSetup(BaseApiView):
 
     @extend_schema(responses=DelegateSetupDocument)
     def get(self, request: Request, pk: int) -> Response:
-        return _build_response(self._get_delegate(pk))
+        return _build_response(self.get_visible(VIEW, _list_rows(), pk=pk))
 
     @extend_schema(
         parameters=[IF_MATCH_PARAMETER],
@@ -101,17 +103,18 @@ class DelegateSetup(BaseApiView):
         examples=[UPGRADE_EXAMPLE],
     )
     def patch(self, request: Request, pk: int) -> Response:
-        body, delegate = self.get_validated_body(DelegateSetupChange), self._get_delegate(pk)
-        check_version(request, _get_version(delegate))
-        size = body.pop("size", delegate.size)
-        answers = change_answers(_get_answers(delegate), body)
-        return _build_response(
-            change_setup(actor=self.principal, delegate=delegate, answers=answers, size=size)
-        )
+        body = self.get_validated_body(DelegateSetupChange)
+        with transaction.atomic():
+            delegate = self.get_visible(VIEW, _list_rows().select_for_update(of=("self",)), pk=pk)
+            check_version(request, _get_version(delegate))
+            size = body.pop("size", delegate.size)
+            answers = change_answers(_get_answers(delegate), body)
+            changed = change_setup(actor=self.principal, delegate=delegate, answers=answers, size=size)
+        return _build_response(changed)
 
-    def _get_delegate(self, pk: int) -> Delegate:
-        rows = Delegate.objects.select_related("scope", "token", "configuration")
-        return self.get_visible(VIEW, rows, pk=pk)
+
+def _list_rows() -> QuerySet[Delegate]:
+    return Delegate.objects.select_related("scope", "token", "configuration")
 
 
 def change_answers(answers: WizardAnswers, body: Mapping[str, Any]) -> WizardAnswers:

@@ -54,8 +54,15 @@ def update_delegate(
     if _build_audit_values(delegate) == before:
         return delegate
     with transaction.atomic():
-        changed = ["description", "tags", "configuration", "shares_scripts", "updated_at"]
-        delegate.save(update_fields=changed)
+        values = {
+            "description": description,
+            "tags": tags,
+            "configuration": configuration,
+            "shares_scripts": shares_scripts,
+        }
+        # Fields that stay unchanged may have been changed by somebody else since they were read.
+        changed = [name for name, value in values.items() if value is not None]
+        delegate.save(update_fields=[*changed, "updated_at"])
         record_audit_entry(
             actor=actor,
             action="delegate.update",

@@ -105,6 +105,18 @@ def test_a_delegate_is_changed_only_from_the_version_that_was_read(
     assert stale_response.status_code == 412
 
 
+def test_a_change_keeps_what_somebody_else_changed_meanwhile(delegate: Delegate, admin: User) -> None:
+    former = Delegate.objects.get(pk=delegate.pk)
+    operations.update_delegate(actor=admin, delegate=delegate, shares_scripts=True, tags=["canary"])
+    operations.update_delegate(actor=admin, delegate=former, description="cellar")
+    delegate.refresh_from_db()
+    assert (delegate.shares_scripts, delegate.tags, delegate.description) == (
+        True,
+        ["canary"],
+        "cellar",
+    )
+
+
 def test_a_delegate_does_not_go_while_it_works(delegate: Delegate, admin: User, project: Scope) -> None:
     make_task(project, status="STARTED", instance=make_instance(delegate))
     with pytest.raises(Conflict, match="1 of its tasks is still running"):
