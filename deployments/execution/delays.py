@@ -31,6 +31,8 @@ def _find_wait(execution: Execution, now: datetime) -> RateLimitWait | None:
 def _describe_wait(wait: RateLimitWait) -> WorkDelay:
     until = f"until {wait.until:%H:%M:%S} UTC"
     rate = f" Slipway makes {wait.per_second:.3g} a second there, of a quota of {wait.quota:.3g}."
+    if not wait.quota:
+        rate = ""
     if wait.is_throttled:
         text = f"AWS throttled calls of this account and region: {wait.limit} pause {until}.{rate}"
         return WorkDelay(DelayCode.AWS_THROTTLED, text)

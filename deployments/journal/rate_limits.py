@@ -54,12 +54,28 @@ _OPERATIONS = {
     RateLimit("tags", 20, 10): ("TagResource", "UntagResource", "ListTagsForResource"),
 }
 _LIMITS = {operation: limit for limit, operations in _OPERATIONS.items() for operation in operations}
+# Services whose other calls have no documented quota; they only pause after AWS throttled one.
+_UNLIMITED_SERVICES = (
+    "application-autoscaling",
+    "cloudformation",
+    "cloudwatch",
+    "ec2",
+    "ecs",
+    "elbv2",
+    "iam",
+    "logs",
+    "s3",
+)
 
 
 def get_rate_limit(service: str, operation: str) -> RateLimit:
     """Return the rate limit of a call; an unlimited one, with backoff only, if AWS documents none."""
     limit = _LIMITS.get(operation) if service == "ecs" else None
-    return limit or RateLimit(f"{service} calls", 0, 0)
+    return limit or _get_unlimited(service)
+
+
+def _get_unlimited(service: str) -> RateLimit:
+    return RateLimit(f"{service} calls", 0, 0)
 
 
 def take_token(
@@ -119,13 +135,13 @@ class RateLimitWait:
 
 def find_rate_limit_wait(rate_limit_key: str, *, holder: str, now: datetime) -> RateLimitWait | None:
     """Return what the calls of `holder` wait for; a place in a queue comes before a pause of all calls."""
-    limits = list(_OPERATIONS)
+    limits = [*_OPERATIONS, *map(_get_unlimited, _UNLIMITED_SERVICES)]
     states = _read_states([_get_key(rate_limit_key, limit) for limit in limits], holder)
     tickets: list[RateLimitWait] = []
     pauses: list[RateLimitWait] = []
     for limit, (state, ticket) in zip(limits, states, strict=True):
         quota = limit.per_second * settings.AWS_QUOTA_SHARE
-        is_queued = ticket is not None and ticket <= state.issued
+        is_queued = quota > 0 and ticket is not None and ticket <= state.issued
         ready = state.estimate_ready(ticket or 0.0, quota) if is_queued else 0.0
         for waits, moment in ((tickets, ready), (pauses, state.rest_until)):
             if moment > now.timestamp():

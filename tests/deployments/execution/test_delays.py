@@ -9,9 +9,16 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
+from aws.errors import Throttled
 from deployments.engine.service_waits import get_rate_limit_key
 from deployments.execution.delays import list_execution_delays
-from deployments.journal.rate_limits import SERVICE_READS, RateLimited, take_token, take_tokens
+from deployments.journal.rate_limits import (
+    SERVICE_READS,
+    RateLimited,
+    record_throttling,
+    take_token,
+    take_tokens,
+)
 from deployments.models import Execution, StageExecution
 from tests.fixtures.engine_driver import Drive
 from tests.ops.test_background import push_message
@@ -72,6 +79,16 @@ def test_a_call_without_a_token_waits_for_a_rate_limit(execution: Execution) -> 
 
     (text,) = list_texts(execution)
     assert text.startswith("Waits for an AWS rate limit: service reads, until ")
+
+
+def test_throttled_calls_of_a_load_balancer_are_named_without_a_quota(execution: Execution) -> None:
+    stage = StageExecution.objects.select_related("connector").get(execution=execution)
+    error = Throttled("Throttling", "Rate exceeded", "elbv2", "ModifyListener")
+    record_throttling(get_rate_limit_key(stage), error, timezone.now() + timedelta(seconds=5))
+
+    (text,) = list_texts(execution)
+    assert text.startswith("AWS throttled calls of this account and region: elbv2 calls pause until ")
+    assert "quota" not in text
 
 
 def test_an_ended_execution_waits_for_nothing_and_is_not_asked_again(

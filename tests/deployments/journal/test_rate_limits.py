@@ -289,6 +289,15 @@ def test_after_throttling_all_holders_wait() -> None:
     assert wait == RateLimitWait("service changes", until, is_throttled=True, per_second=1.25, quota=5)
 
 
+@pytest.mark.usefixtures("_set_buckets")
+def test_a_pause_of_calls_without_a_known_quota_is_known_too() -> None:
+    record_throttling(HERE, Throttled("Throttling", "Rate exceeded", "elbv2", "ModifyListener"), NOW)
+
+    wait = find_rate_limit_wait(HERE, holder="b", now=NOW)
+    until = NOW + timedelta(seconds=1)
+    assert wait == RateLimitWait("elbv2 calls", until, is_throttled=True, per_second=0, quota=0)
+
+
 def test_the_learned_rate_is_a_metric() -> None:
     succeed(5)
     take_tokens(HERE, SERVICE_READS, 1, NOW)
