@@ -172,18 +172,23 @@ def _measure_delivery(
         time.sleep(max(due - time.monotonic(), 0))
     time.sleep(3)
     figures: Mapping[str, Mapping[str, float]] = crowd.send_order(do="figures")["answer"]
+    now = time.time()
     for kind in ("heard", "taken"):
-        times = [(figures[kind][pk] - at) * 1000 for pk, at in began.items() if pk in figures[kind]]
+        arrived = figures[kind].keys() & began.keys()
+        if not arrived and not any(measured == kind for measured, _, _ in goals):
+            continue
+        # What has not arrived counts with the time that it has taken so far.
+        times = [(figures[kind].get(pk, now) - at) * 1000 for pk, at in began.items()]
         if len(times) > 1:
             cuts = statistics.quantiles(times, n=100, method="inclusive")
-            yield _format_row(f"{label}, {kind}", times, cuts, len(began))
+            yield _format_row(f"{label}, {kind}", times, cuts, len(arrived))
             for measured, percent, goal in goals:
                 if measured == kind:
                     yield Figure(goal, cuts[percent - 1])
 
 
-def _format_row(label: str, times: Sequence[float], cuts: Sequence[float], sent_count: int) -> str:
-    return f"  {label:<35}{cuts[49]:8.1f}  {cuts[98]:8.1f}  {max(times):8.1f}   {len(times)} of {sent_count}"
+def _format_row(label: str, times: Sequence[float], cuts: Sequence[float], arrived: int) -> str:
+    return f"  {label:<35}{cuts[49]:8.1f}  {cuts[98]:8.1f}  {max(times):8.1f}   {arrived} of {len(times)}"
 
 
 def create_members(count: int) -> list[Member]:

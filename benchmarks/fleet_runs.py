@@ -181,13 +181,16 @@ def _measure_dispatch(
     for crowd in crowds:
         for kind, times in crowd.send_order(do="figures")["answer"].items():
             seen[kind] |= times
+    now = time.time()
     for kind, times in seen.items():
-        delays = [(times[key] - at) * 1000 for key, at in began.items() if key in times]
-        if len(delays) > 1:
+        arrived = times.keys() & began.keys()
+        # What has not arrived counts with the time that it has taken so far; a long poll hears no notice.
+        delays = [(times.get(key, now) - at) * 1000 for key, at in began.items()]
+        if len(delays) > 1 and (arrived or kind == "taken"):
             cuts = statistics.quantiles(delays, n=100, method="inclusive")
             yield (
                 f"  {label + ', ' + kind:<42}{cuts[49]:8.1f}  {cuts[98]:8.1f}  {max(delays):8.1f}"
-                f"   {len(delays)} of {count}, {rate:.0f} a second"
+                f"   {len(arrived)} of {count}, {rate:.0f} a second"
             )
             if kind == "taken" and goal:
                 yield Figure(goal, cuts[98])

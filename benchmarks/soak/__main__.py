@@ -133,7 +133,8 @@ def _list_slopes(soak: Soak) -> list[Slope]:
 
 
 def _is_broken(soak: Soak) -> bool:
-    return bool(soak.breaches or soak.deployments.errors or _list_growing(soak))
+    has_injected = bool(soak.faults.counts.total()) and not soak.faults.failures
+    return bool(soak.breaches or soak.deployments.errors or _list_growing(soak)) or not has_injected
 
 
 def _list_growing(soak: Soak) -> list[Slope]:

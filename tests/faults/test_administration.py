@@ -97,6 +97,7 @@ def test_no_process_keeps_more_connections_than_it_says(
         over.set()
         watcher.join()
     workers = installation.concurrency * len(installation.workers)
+    assert most.keys() >= {"slipway web", "slipway"}, "nobody watched"
     assert most["slipway web"] <= POOL_SIZE * len(installation.webs)
     # A worker asks anew for each task; PostgreSQL may take a moment to part with the connection before.
     assert most["slipway"] <= workers * 2
