@@ -18,6 +18,7 @@ from pipelines.definition.stage_targets import (
     ReferenceProblem,
     StageTarget,
     build_not_found_problem,
+    find_image_conflicts,
     find_stage_targets,
 )
 from pipelines.definition.step_references import find_missing_connectors, find_missing_secrets
@@ -166,7 +167,7 @@ def _find_save_problems(spec: PipelineSpec, scope: Scope, person: Principal) -> 
     # Problems of stages with hidden resources are not disclosed.
     hidden = {_get_stage_path(p.requirement.path) for p in hidden_permissions}
     visible_targets = [target for target in targets if _get_stage_path(target.path) not in hidden]
-    problems += list_undeployable_stages(visible_targets, person)
+    problems += [*list_undeployable_stages(visible_targets, person), *find_image_conflicts(visible_targets)]
     return _SaveProblems(
         targets,
         problems,

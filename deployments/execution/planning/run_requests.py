@@ -12,6 +12,7 @@ from pipelines.definition.parser import PipelineSpec
 from pipelines.definition.stage_targets import (
     StageTarget,
     find_delegate_conflicts,
+    find_image_conflicts,
     find_missing_values,
     find_stage_targets,
 )
@@ -71,7 +72,8 @@ def validate_run(
 def resolve_targets(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = False) -> list[StageTarget]:
     """Return the targets of a pipeline. Raises `PipelineNotRunnable`.
 
-    If an earlier run `has_manifests`, step manifests are not looked up: they may be deleted by now.
+    If an earlier run `has_manifests`, step manifests are not looked up: they may be deleted by now. Images
+    are not compared, so that a rollback is never refused for an image that has changed since.
     """
     targets, missing = find_stage_targets(spec, scope)
     require_no_problems(
@@ -79,6 +81,7 @@ def resolve_targets(spec: PipelineSpec, scope: Scope, *, has_manifests: bool = F
         or [
             *find_missing_values(targets),
             *find_delegate_conflicts(targets),
+            *([] if has_manifests else find_image_conflicts(targets)),
             *([] if has_manifests else step_manifests.check_own_manifests(spec, scope)),
             *list_unknown_groups(spec, scope),
             *find_missing_connectors(spec, scope),
