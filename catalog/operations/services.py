@@ -107,6 +107,7 @@ def update_service(
         increment_version(service, version)
         _apply_spec(service, spec)
         require_deployable(service, actor)
+        require_allowed_service(service)
         record_audit_entry(
             actor=actor,
             action="service.update",

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from catalog.operations.manifests import ManifestSpec
 from catalog.operations.overrides import OverrideSpec, override_service
-from catalog.operations.services import ServiceSpec, create_service
+from catalog.operations.services import ServiceSpec, create_service, update_service
 from catalog.overrides.override_sets import load_override_set
 from catalog.overrides.policy_checks import build_effective_documents, build_service_documents
 from deployments.execution.operations import run_pipeline
@@ -185,7 +185,10 @@ def test_a_manifest_that_violates_a_rule_is_not_saved_and_not_run(world: World, 
     with pytest.raises(PolicyViolated):
         create_service(actor=admin, scope=world.scope, identifier="new", spec=spec)
     limited = replace(manifest, content=content + "memory: '512'\n")
-    create_service(actor=admin, scope=world.scope, identifier="new", spec=replace(spec, manifests=[limited]))
+    allowed = replace(spec, manifests=[limited])
+    service = create_service(actor=admin, scope=world.scope, identifier="new", spec=allowed)
+    with pytest.raises(PolicyViolated):
+        update_service(actor=admin, service=service, spec=spec)
     override = OverrideSpec(manifests=[limited])
     options = {"actor": admin, "environment": world.environment, "service": world.service}
     with pytest.raises(PolicyViolated):
