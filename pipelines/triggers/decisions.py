@@ -71,8 +71,16 @@ def _check_condition(text: str, values: Mapping[str, Any]) -> Check:
             return Check(text)
     except (BadConditionError, UnclearConditionError) as unclear:
         return Check(text, str(unclear))
-    found = (f"<+{path}> is {_shorten(get_path_value(path, values))}" for path in condition.paths)
+    found = (f"<+{path}> is {_describe_value(path, values)}" for path in condition.paths)
     return Check(text, f"Does not hold: {', '.join(found)}." if condition.paths else "Does not hold.")
+
+
+def _describe_value(path: str, values: Mapping[str, Any]) -> str:
+    """Return the value of a path; a part of the condition that was not evaluated may have none."""
+    try:
+        return _shorten(get_path_value(path, values))
+    except BadExpressionError:
+        return "not in the event"
 
 
 def _shorten(value: Any) -> str:

@@ -198,6 +198,10 @@ def test_an_outage_ends_nothing(trigger: Trigger) -> None:
     [
         (['<+trigger.payload.branch> == "main"'], 'Does not hold: <+trigger.payload.branch> is "dev".'),
         (["<+trigger.payload.missing> == 1"], "<+trigger.payload.missing> is unknown here."),
+        (
+            ['<+trigger.payload.tag> == "v3" && <+trigger.payload.missing> == 1'],
+            'Does not hold: <+trigger.payload.tag> is "v2", <+trigger.payload.missing> is not in the event.',
+        ),
     ],
 )
 def test_a_condition_that_does_not_hold_is_the_reason(
