@@ -64,6 +64,13 @@ def find_connector(scope: Scope, reference: str, *kinds: str) -> Connector | Non
     return matches.select_related("scope", "secret__scope").order_by("-scope__path").first()
 
 
+def format_reference(connector: Connector) -> str:
+    """Return the reference that finds a connector although a nearer one has the same identifier."""
+    depth = connector.scope.path.count("/") + 1
+    level = next((name for name, number in _REFERENCE_LEVELS.items() if number == depth), "")
+    return f"{level}.{connector.identifier}" if level else connector.identifier
+
+
 class ConnectorIndex:
     """Connectors by scope and identifier; resolves any number of references with one query, or with none."""
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -11,10 +12,10 @@ from rest_framework.response import Response
 from catalog import operations
 from catalog.models import Environment, Infrastructure
 from connectors.models import Connector
-from connectors.queries import list_connectors
+from connectors.queries import find_connector, format_reference, list_connectors
 from guards.limits import DESCRIPTION_CHARACTERS
 from rbac.models import Scope
-from rbac.policy import filter_visible
+from rbac.policy import can
 from web.api.parameters import (
     FORCE_DELETE_PARAMETER,
     IDENTIFIER_PARAMETER,
@@ -70,21 +71,32 @@ class InfrastructureDocument(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     identifier = serializers.CharField()
     name = serializers.CharField()
-    connector = serializers.CharField(source="connector.identifier")
+    connector = serializers.SerializerMethodField(
+        help_text="Its identifier; `account.name` or `org.name` if a nearer connector has the same one."
+    )
+    connector_scope = serializers.CharField(source="connector.scope.path")
     region = serializers.CharField()
     cluster = serializers.CharField()
     is_dynamic = serializers.BooleanField()
     version = serializers.IntegerField()
 
+    def get_connector(self, place: Infrastructure) -> str:
+        """Return the reference by which the connector is found again."""
+        connector = place.connector
+        return format_reference(connector) if place.has_shadowed_connector else connector.identifier  # type: ignore[attr-defined]
+
 
 class InfrastructureChange(serializers.Serializer[Any]):
-    """Infrastructure without its identifier; `connector` is an identifier.
+    """Infrastructure without its identifier.
+
+    `connector` is an identifier, `account.name` or `org.name`. The identifier of the present connector keeps
+    it, also where a nearer connector has the same one.
 
     A dynamic infrastructure has expressions such as `<+provisioner.cluster_name>` as region and cluster.
     """
 
     name = serializers.CharField(max_length=128)
-    connector = serializers.CharField(max_length=128)
+    connector = serializers.CharField(max_length=136)
     region = serializers.CharField(max_length=255)
     cluster = serializers.CharField(max_length=255)
     is_dynamic = serializers.BooleanField(default=False)
@@ -123,23 +135,39 @@ class EnvironmentRoute(BaseApiView):
         rows = Environment.objects.select_related("scope")
         return self.get_visible(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
 
+    def list_infrastructures(self, environment: Environment) -> QuerySet[Infrastructure]:
+        """Return the infrastructures of an environment with what their documents need."""
+        rows = Infrastructure.objects.filter(environment=environment)
+        nearer = list_connectors(environment.scope).filter(
+            identifier=OuterRef("connector__identifier"), scope__path__gt=OuterRef("connector__scope__path")
+        )
+        return rows.select_related("connector__scope", "environment__scope").annotate(
+            has_shadowed_connector=Exists(nearer)
+        )
+
+    def build_document(self, infrastructure: Infrastructure) -> dict[str, Any]:
+        """Return the document of an infrastructure that was just saved."""
+        rows = self.list_infrastructures(infrastructure.environment)
+        return InfrastructureDocument(rows.get(pk=infrastructure.pk)).data
+
     def build_infrastructure_spec(
-        self, environment: Environment, data: dict[str, Any]
+        self, environment: Environment, data: dict[str, Any], current: Connector | None = None
     ) -> operations.InfrastructureSpec:
         """Build an infrastructure spec from the request body, with its connector resolved."""
+        # A connector created nearer meanwhile must not move what the document leaves as it is.
+        connector = current if current is not None and current.identifier == data["connector"] else None
         return operations.InfrastructureSpec(
             name=data["name"],
-            connector=self._find_connector(environment.scope, data["connector"]),
+            connector=connector or self._find_connector(environment.scope, data["connector"]),
             region=data["region"],
             cluster=data["cluster"],
             is_dynamic=data["is_dynamic"],
         )
 
-    def _find_connector(self, scope: Scope, identifier: str) -> Connector:
-        visible = filter_visible(self.principal, "core_connector_view", list_connectors(scope))
-        connector = visible.filter(identifier=identifier).order_by("-scope__path").first()
-        if connector is None:
-            raise _build_error("connector", f"No connector {identifier} in this scope or above.")
+    def _find_connector(self, scope: Scope, reference: str) -> Connector:
+        connector = find_connector(scope, reference)
+        if connector is None or not can(self.principal, "core_connector_view", connector):
+            raise _build_error("connector", f"No connector {reference} in this scope or above.")
         return connector
 
 
@@ -183,7 +211,7 @@ class Infrastructures(EnvironmentRoute):
         parameters=[IDENTIFIER_PARAMETER, *PAGE_PARAMETERS], responses=InfrastructureDocument(many=True)
     )
     def get(self, request: Request, pk: int) -> Response:
-        rows = Infrastructure.objects.filter(environment=self.get_environment(pk)).select_related("connector")
+        rows = self.list_infrastructures(self.get_environment(pk))
         if identifier := request.GET.get("identifier"):
             rows = rows.filter(identifier=identifier)
         return self.paginate(rows, InfrastructureDocument)
@@ -197,9 +225,7 @@ class Infrastructures(EnvironmentRoute):
             identifier=data["identifier"],
             spec=self.build_infrastructure_spec(environment, data),
         )
-        return respond_with_etag(
-            InfrastructureDocument(infrastructure).data, infrastructure.version, status=201
-        )
+        return respond_with_etag(self.build_document(infrastructure), infrastructure.version, status=201)
 
 
 class InfrastructureDetail(EnvironmentRoute):
@@ -220,11 +246,11 @@ class InfrastructureDetail(EnvironmentRoute):
         with transaction.atomic():
             target = self._get_infrastructure(pk, infrastructure)
             check_version(request, target.version)
-            spec = self.build_infrastructure_spec(target.environment, data)
+            spec = self.build_infrastructure_spec(target.environment, data, target.connector)
             changed = operations.update_infrastructure(
                 actor=self.principal, infrastructure=target, spec=spec, version=target.version
             )
-        return respond_with_etag(InfrastructureDocument(changed).data, changed.version)
+        return respond_with_etag(self.build_document(changed), changed.version)
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int, infrastructure: int) -> Response:
@@ -236,8 +262,8 @@ class InfrastructureDetail(EnvironmentRoute):
         return Response(status=204)
 
     def _get_infrastructure(self, pk: int, infrastructure: int) -> Infrastructure:
-        rows = Infrastructure.objects.select_related("connector__scope", "environment__scope")
-        return self.get_visible(VIEW, rows, pk=infrastructure, environment_id=pk)
+        rows = self.list_infrastructures(self.get_environment(pk))
+        return self.get_visible(VIEW, rows, pk=infrastructure)
 
 
 def _build_spec(data: dict[str, Any]) -> operations.EnvironmentSpec:

@@ -6,7 +6,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from catalog.models import Infrastructure, Service, ServiceOverride
-from connectors.models import Secret
+from connectors.models import Connector, Secret
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, Scope, User
@@ -65,7 +65,8 @@ def test_everything_that_a_run_needs_can_be_made_through_the_api(client: APIClie
         "cluster": "demo",
     }
     response = post(client, f"environments/{environment['id']}/infrastructures", **place)
-    assert response.json() == {**place, "id": response.json()["id"], "is_dynamic": False, "version": 1}
+    own = {"id": response.json()["id"], "connector_scope": "account/default/demo"}
+    assert response.json() == {**place, **own, "is_dynamic": False, "version": 1}
     mapped = {
         "identifier": "made",
         "region": "<+provisioner.region>",
@@ -286,6 +287,29 @@ def test_an_infrastructure_needs_a_connector_from_here_or_above(
     assert post(client, address, connector="aws", **{**body, "region": "us-moon-1"}).status_code == 400
     assert post(client, address, connector="aws", **{**body, "cluster": "a/b"}).status_code == 400
     assert post(client, address, connector="aws", **body).status_code == 201
+
+
+def test_an_infrastructure_keeps_its_connector_beside_a_nearer_one_of_the_same_name(
+    world: World, client: APIClient
+):
+    account = Scope.objects.account()
+    Connector.objects.filter(pk=world.connector.pk).update(scope=account)
+    address = f"/api/v1/environments/{world.environment.pk}/infrastructures/{world.infrastructure.pk}"
+    document = client.get(address).json()
+    assert document["connector"] == "aws"
+    nearer = Connector.objects.create(
+        scope=world.scope, identifier="aws", name="Nearer", spec=world.connector.spec, secret=world.secret
+    )
+    for _ in range(2):
+        changed = client.put(address, document, format="json")
+        assert changed.status_code == 200, changed.json()
+        assert Infrastructure.objects.get(pk=world.infrastructure.pk).connector == world.connector
+        document = changed.json()
+        assert (document["connector"], document["connector_scope"]) == ("account.aws", "account")
+    (row,) = client.get(address.rpartition("/")[0]).json()["results"]
+    assert row == document
+    Infrastructure.objects.filter(pk=world.infrastructure.pk).update(connector=nearer)
+    assert client.get(address).json()["connector"] == "aws"
 
 
 def test_an_infrastructure_is_found_in_its_own_environment_only(world: World, client: APIClient):

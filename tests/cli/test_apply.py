@@ -129,6 +129,24 @@ def test_resources_are_created_in_the_order_of_their_dependencies(admin_line: Co
     assert admin_line.run("diff", "-f", write(admin_line, exported.stdout)).returncode == 0
 
 
+def test_a_document_names_the_connector_of_an_infrastructure_in_either_way(admin_line: CommandLine) -> None:
+    file = write(admin_line, NEW_PROJECT)
+    admin_line.run("apply", "-f", file, "--scope", "default/demo", "--yes")
+    connector = Connector.objects.get(identifier="sandbox_aws")
+    project = connector.scope
+    Connector.objects.filter(pk=connector.pk).update(scope=Scope.objects.account())
+    nearer = Connector.objects.create(
+        scope=project, identifier="sandbox_aws", name="Nearer", spec=connector.spec, secret=connector.secret
+    )
+    assert admin_line.run("diff", "-f", file, "--scope", "default/demo").returncode == 0
+    exported = admin_line.run("export", "--scope", "default/demo", "--kind", "Infrastructure").stdout
+    assert "connector: account.sandbox_aws" in exported
+    assert admin_line.run("diff", "-f", write(admin_line, exported)).returncode == 0
+    Infrastructure.objects.update(connector=nearer)
+    assert admin_line.run("apply", "-f", write(admin_line, exported), "--yes").returncode == 0
+    assert set(Infrastructure.objects.values_list("connector", flat=True)) == {connector.pk}
+
+
 def test_a_change_shows_its_difference_and_prune_deletes_only_these_kinds(admin_line: CommandLine) -> None:
     options = ("--scope", "default/demo", "--yes")
     admin_line.run("apply", "-f", write(admin_line, NEW_PROJECT), *options)
