@@ -24,7 +24,7 @@ from pipelines.definition.stage_targets import (
 from pipelines.definition.step_references import find_missing_connectors, find_missing_secrets
 from pipelines.deployability import list_undeployable_stages
 from pipelines.inputs.variables import PipelineVariable
-from pipelines.models import Pipeline, PipelineVersion
+from pipelines.models import Pipeline, PipelineVersion, TriggerWatch
 from pipelines.required_access import list_run_needs
 from policies.evaluation import PolicyViolated, RulesInForce, Violation, require_no_refusals
 from policies.models import PolicyRule
@@ -101,6 +101,7 @@ def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
         )
         # Marked first: a concurrent start either finds no pipeline, or its execution is found below.
         Pipeline.objects.filter(pk=pipeline.pk).update(deleted_at=timezone.now())
+        TriggerWatch.objects.filter(trigger__pipeline=pipeline.pk).delete()
         if not pipeline.executions.exists():
             Pipeline.with_deleted.filter(pk=pipeline.pk).delete()
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from connectors.models import EventQueue
 from connectors.operations.event_queues import lock_queue_readers
 from delegates.models import LookupRequest
@@ -42,8 +44,7 @@ def update_watches(trigger: Trigger) -> None:
     queues = [source.subject for source in sources if source.kind == TriggerWatch.Kind.QUEUE]
     if queues:
         lock_queue_readers()
-    others = TriggerWatch.objects.filter(kind=TriggerWatch.Kind.QUEUE, subject__in=queues)
-    if queues and others.exclude(trigger=trigger).exists():
+    if queues and _list_queue_watches(*queues).exclude(trigger=trigger).exists():
         raise Conflict("Another trigger reads this queue. Give each trigger a queue of its own.")
     if queues and EventQueue.objects.filter(queue_url__in=queues).exists():
         raise Conflict(
@@ -81,8 +82,14 @@ def find_queue_trigger(queue_url: str) -> str:
 
     Its name is left out: whoever asks may not see the trigger.
     """
-    rows = TriggerWatch.objects.filter(kind=TriggerWatch.Kind.QUEUE, subject=queue_url)
-    return "An image trigger" if rows.exists() else ""
+    return "An image trigger" if _list_queue_watches(queue_url).exists() else ""
+
+
+def _list_queue_watches(*queue_urls: str) -> QuerySet[TriggerWatch]:
+    """Return the watches of queues; those of deleted pipelines are not read."""
+    return TriggerWatch.objects.filter(
+        kind=TriggerWatch.Kind.QUEUE, subject__in=queue_urls, trigger__pipeline__deleted_at=None
+    )
 
 
 def wake_watch(trigger: Trigger, subject: str) -> bool:

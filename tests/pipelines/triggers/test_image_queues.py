@@ -12,7 +12,8 @@ from connectors.models import Connector, EventQueue
 from connectors.operations import create_event_queue
 from deployments.models import Execution
 from pipelines import tasks
-from pipelines.models import Trigger, TriggerFiring, TriggerWatch
+from pipelines.models import Pipeline, Trigger, TriggerFiring, TriggerWatch
+from pipelines.operations.pipelines import delete_pipeline
 from pipelines.triggers import looks, operations
 from pipelines.triggers.kinds.image import ImagePush
 from pipelines.triggers.queue_looks import _read_message
@@ -127,6 +128,19 @@ def test_an_event_queue_is_no_queue_of_a_trigger(world: World) -> None:
         create_reader(world, URL)
     event_queue.delete()
     assert create_reader(world, URL).watches.get().subject == URL
+
+
+def test_a_deleted_pipeline_leaves_its_queue_to_others(world: World, admin: User) -> None:
+    trigger = create_reader(world, URL)
+    delete_pipeline(actor=admin, pipeline=world.pipeline)
+    assert Pipeline.with_deleted.filter(pk=world.pipeline.pk).exists()
+    assert not trigger.watches.exists()
+    event_queue = add_event_queue(world, URL)
+    event_queue.delete()
+    # Rows that were left by deletions in earlier releases.
+    settings = {"kind": TriggerWatch.Kind.QUEUE, "interval_seconds": 60, "due_at": get_database_time()}
+    TriggerWatch.objects.create(trigger=trigger, subject=URL, **settings)
+    assert add_event_queue(world, URL).queue_url == URL
 
 
 def look_once() -> None:
