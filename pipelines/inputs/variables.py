@@ -50,7 +50,7 @@ class PipelineVariable:
     def describe_problem(self, value: Any) -> str:
         """Describe the problem with a value; empty if it is valid."""
         if not self._has_type(value):
-            return f"must be {_TYPE_DESCRIPTIONS.get(self.type, 'a text, a number, true or false')}"
+            return self._type_problem
         if isinstance(value, str) and len(value) > INPUT_CHARACTERS:
             return f"must have at most {INPUT_CHARACTERS}"
         if self.allowed and not any(
@@ -61,6 +61,11 @@ class PipelineVariable:
             return f"must match the pattern {self.pattern}"
         return ""
 
+    def describe_choice_problem(self) -> str:
+        """Describe the problem with the allowed values; empty if each one is valid."""
+        wrong = [choice for choice in self.allowed if not self._has_type(choice)]
+        return f"{format_variable_value(wrong[0])} {self._type_problem}" if wrong else ""
+
     def parse_value(self, text: str) -> InputValue:
         """Parse the text of a form field: numbers and Booleans are converted, other texts stay."""
         if self.type == BOOLEAN and text in ("true", "false"):
@@ -70,6 +75,10 @@ class PipelineVariable:
         if self.type == NUMBER and re.fullmatch(r"-?\d{1,15}\.\d{1,15}", text.strip()):
             return float(text)
         return next((choice for choice in self.allowed if format_variable_value(choice) == text), text)
+
+    @property
+    def _type_problem(self) -> str:
+        return f"must be {_TYPE_DESCRIPTIONS.get(self.type, 'a text, a number, true or false')}"
 
     def _has_type(self, value: Any) -> bool:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -124,7 +133,8 @@ def validate_inputs(
 ) -> tuple[RunInputs, list[dict[str, str]]]:
     """Validate the inputs of a run; return the inputs and the problems by `inputs.NAME`.
 
-    A preview needs no secrets, and uses placeholders for missing values.
+    A preview needs no secrets, and uses placeholders for missing values. An optional variable without a value
+    is empty.
     """
     by_name = {v.name: v for v in variables}
     names = ", ".join(sorted(by_name)) or "none"
@@ -137,14 +147,11 @@ def validate_inputs(
     for name, variable in by_name.items():
         value = values.get(name)
         if value is None or (value == "" and variable.is_runtime_input):
-            if (
-                variable.value is None
-                and (variable.is_required or variable.is_runtime_input)
-                and not is_preview
-            ):
+            is_missing = variable.value is None and not (variable.is_secret and is_preview)
+            if is_missing and variable.is_required and not is_preview:
                 errors.append(_build_error(name, "is required: the pipeline needs this input at each run"))
-            elif variable.value is None and is_preview and not variable.is_secret:
-                plain[name] = variable.allowed[0] if variable.allowed else PLACEHOLDER
+            elif is_missing and not variable.is_secret:
+                plain[name] = _get_placeholder(variable) if variable.is_required else ""
         elif problem := "" if variable.is_secret and is_preview else variable.describe_problem(value):
             errors.append(_build_error(name, problem))
         elif not variable.is_secret:
@@ -152,6 +159,10 @@ def validate_inputs(
         if variable.is_secret:
             secrets[name] = PLACEHOLDER if is_preview else str(value or variable.value or "")
     return RunInputs(plain, secrets), errors
+
+
+def _get_placeholder(variable: PipelineVariable) -> InputValue:
+    return variable.allowed[0] if variable.allowed else PLACEHOLDER
 
 
 def validate_input_set_values(
@@ -193,6 +204,9 @@ def _parse_variable(name: str, definition: Any) -> PipelineVariable:
         raise InvalidVariableError(
             f"the pattern {fault}", "pattern" if isinstance(definition, Mapping) else ""
         )
+    if problem := variable.describe_choice_problem():
+        is_key = isinstance(definition, Mapping) and "allowedValues" in definition
+        raise InvalidVariableError(problem, "allowedValues" if is_key else "")
     if variable.value is not None and (problem := variable.describe_problem(variable.value)):
         raise InvalidVariableError(f"the value {problem}")
     return variable

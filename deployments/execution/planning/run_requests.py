@@ -101,7 +101,8 @@ def list_unknown_inputs(spec: PipelineSpec, inputs: Mapping[str, Any]) -> frozen
     return frozenset(
         variable.name
         for variable in spec.variables
-        if variable.is_secret or (variable.value is None and inputs.get(variable.name) in (None, ""))
+        if variable.is_secret
+        or (variable.is_required and variable.value is None and inputs.get(variable.name) in (None, ""))
     )
 
 

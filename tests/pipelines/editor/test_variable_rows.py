@@ -98,7 +98,8 @@ def test_variables_are_added_renamed_and_removed():
         ({"2__pattern": "(a"}, "2.pattern", "pattern"),
         ({"2__required": "perhaps"}, "2.required", "yes or no"),
         ({"3__value": "<+input>.deflaut(x)"}, "3.value", "is not .default"),
-        ({"2__allowedValues": "1\nseven"}, "2.default", "must be one of 1, seven"),
+        ({"2__allowedValues": "1\nseven"}, "2.allowedValues", "seven must be a number"),
+        ({"2__allowedValues": "1\n3"}, "2.default", "must be one of 1, 3"),
         ({"2__type": "Text"}, "2.type", "must be one of"),
     ],
 )

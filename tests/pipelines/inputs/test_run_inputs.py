@@ -73,6 +73,18 @@ def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], expe
     assert expected in message
 
 
+@pytest.mark.parametrize("is_preview", [True, False])
+def test_an_optional_variable_without_a_value_is_empty(is_preview: bool):
+    optional = parse_variables(
+        {"note": {"required": False}, "key": {"type": "Secret", "required": False}, "must": "<+input>"}
+    )
+    for given_values in ({}, {"note": "", "key": ""}):
+        values, errors = validate_inputs(optional, given_values | {"must": "x"}, is_preview=is_preview)
+        assert not errors
+        assert values.plain == {"note": "", "must": "x"}
+        assert values.secrets.keys() == {"key"}
+
+
 @pytest.mark.parametrize(
     ("definition", "reason"),
     [
@@ -84,6 +96,8 @@ def test_what_does_not_fit_is_named_with_the_reason(inputs: dict[str, Any], expe
         ({"pattern": "("}, "no regular expression"),
         ({"pattern": 1}, "must be a text"),
         ({"kind": 1}, "unknown key"),
+        ({"allowedValues": [1, 2]}, "1 must be a text"),
+        ({"type": "Number", "value": "<+input>.allowedValues(1,x)"}, "x must be a number"),
         ([1], "must be a text"),
     ],
 )
