@@ -7,7 +7,10 @@ from connectors.specs.base import TAG_PATTERN
 from guards.limits import PARALLEL_BRANCHES, RETRIES, SELECTORS, TAG_CHARACTERS
 from steps.failure_strategies import ERROR_TYPES, FINAL_REACTIONS, REACTIONS, REACTIONS_AFTER_RETRIES
 
-DURATION_PATTERN = "^[1-9][0-9]{0,4}[smhd]$"
+# `$` alone accepts a line end after it, and not every reader of the schema knows `\Z`.
+_END = "(?!\\n)$"
+# Up to 999 days: the seconds of a step have to fit into their column.
+DURATION_PATTERN = f"^([1-9][0-9]{{0,4}}[sm]|[1-9][0-9]{{0,3}}h|[1-9][0-9]{{0,2}}d){_END}"
 _DURATION = {"type": "string", "pattern": DURATION_PATTERN}
 
 
@@ -80,7 +83,7 @@ FAILURE_STRATEGIES = {
     ),
 }
 
-IDENTIFIER_PATTERN = "^[A-Za-z_][A-Za-z0-9_$]{0,127}$"
+IDENTIFIER_PATTERN = f"^[A-Za-z_][A-Za-z0-9_$]{{0,127}}{_END}"
 _IDENTIFIER = {"type": "string", "pattern": IDENTIFIER_PATTERN}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 128}
 _VARIABLES = {

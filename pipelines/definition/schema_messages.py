@@ -7,6 +7,8 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
+from pipelines.definition.schema import DURATION_PATTERN
+
 _TYPE_DESCRIPTIONS = {
     "object": "a mapping of keys to values",
     "array": "a list",
@@ -76,8 +78,11 @@ def _describe_type(breach: _Violation) -> str:
 
 
 def _describe_pattern(breach: _Violation) -> str:
-    if "smhd" in str(breach.value):
-        return f"{_format_value(breach.instance)} is not a duration; use a value such as 90s, 30m, 2h or 1d"
+    if breach.value == DURATION_PATTERN:
+        return (
+            f"{_format_value(breach.instance)} is not a duration; use a value such as 90s, 30m, 2h or 1d, at "
+            "most 9999h or 999d"
+        )
     return (
         f"{_format_value(breach.instance)} is not an identifier; use letters, digits, _ and $, not starting "
         "with a digit"

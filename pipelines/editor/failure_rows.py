@@ -12,7 +12,7 @@ from steps.failure_strategies import ERROR_TYPES, FINAL_REACTIONS, REACTIONS, RE
 from steps.kinds.registry import SpecColumn
 
 RETRY, MANUAL_INTERVENTION = "Retry", "ManualIntervention"
-_DURATION_ADVICE = "Enter a duration such as 90s, 30m, 2h or 1d."
+_DURATION_ADVICE = "Enter a duration such as 90s, 30m, 2h or 1d, at most 9999h or 999d."
 _INTERVALS_ADVICE = "Wait before the first retry, the second and so on, such as 10s, 1m."
 
 

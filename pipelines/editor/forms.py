@@ -62,7 +62,7 @@ _VARIABLES_FIELD = FieldSpec(
     VariableRows(),
     before="",
 )
-_DURATION_ADVICE = "Enter a duration such as 90s, 30m, 2h or 1d."
+_DURATION_ADVICE = "Enter a duration such as 90s, 30m, 2h or 1d, at most 9999h or 999d."
 
 
 @dataclass(frozen=True)

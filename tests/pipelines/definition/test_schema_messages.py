@@ -20,6 +20,7 @@ from tests.api.sample_project import PIPELINE
         ("serviceRef: myapp", "serviceRef:", "must be a text, not nothing"),
         ("name: Canary4711 rolling", "name: ''", "must not be empty"),
         ("  identifier: rolling\n", "", "identifier is missing"),
+        ("serviceRef: myapp", 'serviceRef: "myapp\\n"', "myapp\n is not an identifier"),
     ],
 )
 def test_a_mistake_is_named_with_what_is_right(old: str, new: str, message: str):
@@ -27,6 +28,15 @@ def test_a_mistake_is_named_with_what_is_right(old: str, new: str, message: str)
     with pytest.raises(InvalidPipelineError) as bad:
         parse_pipeline(PIPELINE.replace(old, new, 1))
     assert message in [problem.message[: len(message)] for problem in bad.value.problems]
+
+
+@pytest.mark.parametrize("duration", ["99999d", "1000d", "10000h", '"30m\\n"'])
+def test_a_duration_has_an_upper_bound_and_no_line_end(duration: str):
+    steps = (
+        f"execution: {{steps: [{{step: {{identifier: go, type: EcsRollingDeploy, timeout: {duration}}}}}]}}"
+    )
+    with pytest.raises(InvalidPipelineError, match="is not a duration; .* at most 9999h or 999d"):
+        parse_pipeline(PIPELINE.replace("strategy: Rolling", steps))
 
 
 def test_a_key_that_does_not_belong_is_placed_where_it_stands():
