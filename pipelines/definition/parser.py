@@ -246,5 +246,7 @@ def _build_schema_problem(error: ValidationError, document: Document) -> Pipelin
 
 
 def _get_error_path(error: ValidationError) -> DocumentPath:
-    """Return the path of an error: of the unknown key, else of the invalid value."""
+    """Return the path of an error: of the unknown key, else of the invalid value or name."""
+    if "propertyNames" in error.absolute_schema_path:
+        return (*error.absolute_path, str(error.instance))
     return (*error.absolute_path, *list_unknown_keys(error)[:1])

@@ -86,8 +86,10 @@ FAILURE_STRATEGIES = {
 IDENTIFIER_PATTERN = f"^[A-Za-z_][A-Za-z0-9_$]{{0,127}}{_END}"
 _IDENTIFIER = {"type": "string", "pattern": IDENTIFIER_PATTERN}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 128}
+VARIABLE_NAME_PATTERN = f"^[A-Za-z_$][A-Za-z0-9_$-]{{0,127}}{_END}"
 _VARIABLES = {
     "type": "object",
+    "propertyNames": {"pattern": VARIABLE_NAME_PATTERN},
     "additionalProperties": {"type": ["string", "number", "integer", "boolean", "object"]},
 }
 _SELECTORS = {

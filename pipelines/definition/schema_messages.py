@@ -7,7 +7,7 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
-from pipelines.definition.schema import DURATION_PATTERN
+from pipelines.definition.schema import DURATION_PATTERN, VARIABLE_NAME_PATTERN
 
 _TYPE_DESCRIPTIONS = {
     "object": "a mapping of keys to values",
@@ -82,6 +82,11 @@ def _describe_pattern(breach: _Violation) -> str:
         return (
             f"{_format_value(breach.instance)} is not a duration; use a value such as 90s, 30m, 2h or 1d, at "
             "most 9999h or 999d"
+        )
+    if breach.value == VARIABLE_NAME_PATTERN:
+        return (
+            f"{_format_value(breach.instance)} is not a name of a variable; use letters, digits, _, $ and -, "
+            "not starting with a digit"
         )
     return (
         f"{_format_value(breach.instance)} is not an identifier; use letters, digits, _ and $, not starting "

@@ -39,6 +39,22 @@ def test_a_duration_has_an_upper_bound_and_no_line_end(duration: str):
         parse_pipeline(PIPELINE.replace("strategy: Rolling", steps))
 
 
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ("{a: x, a.b: y}", "a.b is not a name of a variable; use letters"),
+        ("{1: x, 1.5: y}", "1 is not a name of a variable"),
+    ],
+)
+def test_a_variable_has_a_name_that_an_expression_can_have(variables: str, message: str):
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(PIPELINE.replace("  stages:", f"  variables: {variables}\n  stages:", 1))
+    problem = bad.value.problems[0]
+    assert message in problem.message
+    assert problem.path.startswith("pipeline.variables.")
+    assert problem.line == 4
+
+
 def test_a_key_that_does_not_belong_is_placed_where_it_stands():
     text = PIPELINE.replace("serviceRef: myapp", "serviceref: myapp", 1)
     with pytest.raises(InvalidPipelineError) as bad:
