@@ -229,7 +229,10 @@ def _delete_empty_provisioner(stage: Any) -> None:
 
 def _write_out_strategy(tree: Any, stage_at: TreePath) -> None:
     """Write out the default steps of a stage's strategy, so that they can be changed."""
-    spec = get_node(tree, (*stage_at, "stage")).setdefault("spec", {})
+    body = get_node(tree, (*stage_at, "stage"))
+    if not isinstance(body, dict):
+        raise NotEditable("This stage is not a mapping. Correct it in the YAML.")
+    spec = body.setdefault("spec", {})
     if not isinstance(spec, dict):
         raise NotEditable("The spec of this stage is not a mapping. Correct it in the YAML.")
     named = get_strategies().get(str(spec.get("strategy")))

@@ -161,7 +161,10 @@ def _list_common_fields(kind: str) -> tuple[FieldSpec, ...]:
 def get_strategy(tree: Any, at: TreePath) -> str:
     """Return the strategy of a stage without written steps; empty for any other stage."""
     spec = get_body(get_node(tree, at)).get("spec")
-    if not isinstance(spec, dict) or "steps" in (spec.get(get_execution_path(())[-1]) or {}):
+    if not isinstance(spec, dict):
+        return ""
+    execution = spec.get(get_execution_path(())[-1])
+    if isinstance(execution, dict) and "steps" in execution:
         return ""
     return str(spec.get("strategy") or "")
 

@@ -10,12 +10,13 @@ TreePath = tuple[str | int, ...]
 STAGES_PATH: TreePath = ("pipeline", "stages")
 SECTIONS = ("steps", "rollbackSteps")
 ITEM_KINDS = ("stage", "step", "parallel", "stepGroup")
+_POSITION = re.compile(r"[0-9]{1,9}")
 TEXT_CHANGED_MESSAGE = "The YAML has changed in the meantime. Try again."
 
 
 def parse_path(text: str) -> TreePath:
-    """Parse a path as used in pages: parts joined by dots."""
-    return tuple(int(part) if part.isascii() and part.isdigit() else part for part in text.split(".") if part)
+    """Parse a path as used in pages: parts joined by dots, of which short numbers are positions."""
+    return tuple(int(part) if _POSITION.fullmatch(part) else part for part in text.split(".") if part)
 
 
 def format_path(path: TreePath) -> str:

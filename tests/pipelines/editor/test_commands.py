@@ -7,6 +7,8 @@ import pytest
 from guards.yaml_parser import parse_yaml
 from pipelines.definition.parser import parse_pipeline
 from pipelines.editor.commands import run_command
+from pipelines.editor.forms import get_strategy
+from pipelines.editor.tree_paths import parse_path
 from pipelines.pipeline_templates import render_pipeline_template
 
 STEPS = "pipeline.stages.0.stage.spec.execution.steps"
@@ -121,12 +123,29 @@ def test_values_are_read_by_the_types_of_the_fields():
         {"do": "out", "at": f"{STEPS}.0"},
         {"do": "explode", "at": STAGE},
         {"do": "up", "at": ""},
+        {"do": "delete", "at": f"{STEPS}.{'9' * 4301}"},
     ],
 )
 def test_what_cannot_be_done_says_so_and_changes_nothing(command: dict[str, Any]):
     outcome = run_command(TEXT, command)
     assert outcome.problem
     assert outcome.text == TEXT
+
+
+@pytest.mark.parametrize(
+    "command", [{"do": "set-strategy", "strategy": "Canary"}, {"do": "add-step", "type": "EcsRollingDeploy"}]
+)
+def test_a_stage_without_a_body_is_corrected_in_the_yaml_first(command: dict[str, str]):
+    text = "pipeline:\n  stages:\n    - stage:\n"
+    at = STEPS if command["do"] == "add-step" else STAGE
+    outcome = run_command(text, {"at": at, **command})
+    assert "This stage is not a mapping" in outcome.problem
+    assert outcome.text == text
+
+
+def test_a_stage_whose_execution_is_no_mapping_has_the_strategy_beside_it():
+    text = "pipeline:\n  stages:\n    - stage: {spec: {strategy: Rolling, execution: 5}}\n"
+    assert get_strategy(parse_yaml(text).value, parse_path(STAGE)) == "Rolling"
 
 
 def test_when_a_step_runs_is_chosen_by_form_and_taken_back():
