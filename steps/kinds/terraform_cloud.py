@@ -111,6 +111,10 @@ class TerraformCloudRunSpec:
         return replace(self, **{"spec": {}, **self.spec}) if self.spec else self
 
     def _list_problems(self) -> Iterator[str]:
+        # Fields of a spec may be expressions, which are texts.
+        if not isinstance(self.spec, dict):
+            yield "spec has fields, and is no expression"
+            return
         if self.spec:
             yield from self._list_nested_problems()
             return

@@ -274,6 +274,7 @@ def test_a_log_that_lies_elsewhere_is_not_asked_for(
             "PlanAndApply",
             "No secret <+service",
         ),
+        ("spec: <+pipeline.variables.which>", "PlanAndApply", "spec has fields, and is no expression"),
         ("spec: {connectorRef: other}", "PlanAndApply", "no Terraform Cloud connector other"),
         (
             "variables: [{name: a, type: Secret, value: nowhere}]",
