@@ -17,6 +17,14 @@ _BOOLEAN_WORDS = {"true": True, "false": False}
 TEXT, NUMBER, BOOLEAN = "String", "Number", "Boolean"
 
 
+class LinesField(forms.CharField):
+    """Text of any number of lines, with the line ends of the API."""
+
+    def to_python(self, value: Any) -> str:
+        """Return the text; browsers send `\\r\\n`."""
+        return str(super().to_python(value)).replace("\r\n", "\n")
+
+
 class VariableForm(PageForm):
     """Form of one variable; a row without name and value is ignored."""
 
@@ -32,11 +40,19 @@ class VariableForm(PageForm):
         label="Type",
         choices=[(TEXT, "Text"), (NUMBER, "Number"), (BOOLEAN, "True or false")],
     )
-    value = forms.CharField(
+    value = LinesField(
         required=False,
         strip=False,
         max_length=4096,
-        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
+        # A text input would remove the line ends of a stored value.
+        widget=forms.Textarea(
+            attrs={
+                "class": "input area mono",
+                "rows": 1,
+                "spellcheck": "false",
+                "autocomplete": "off",
+            }
+        ),
     )
     required = forms.BooleanField(required=False, label="Required")
 

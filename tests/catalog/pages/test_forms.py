@@ -64,8 +64,20 @@ def test_a_bad_variable_is_explained_beside_its_row(
     response = client.post("/environments/new/", form | rows_of("variables", **row))
     assert response.status_code == 400
     assert message in read_text(response)
-    assert f'value="{row["value"]}"' in read_text(response)
+    assert f">\n{row['value']}</textarea>" in read_text(response)
     assert not Environment.objects.exists()
+
+
+def test_a_variable_keeps_its_line_ends_in_a_browser(world: World, client: Client):
+    world.environment.variables = {"certificate": "-----BEGIN\nAB\n"}
+    world.environment.save()
+    address = f"/environments/{world.environment.pk}/edit/"
+    assert ">\n-----BEGIN\nAB\n</textarea>" in read_text(client.get(address))
+    # Browsers send the text of an area with these line ends.
+    row = rows_of("variables", name="certificate", kind="String", value="-----BEGIN\r\nAB\r\n")
+    assert client.post(address, environment_form(world) | row | {"version": 1}).status_code == 302
+    world.environment.refresh_from_db()
+    assert world.environment.variables == {"certificate": "-----BEGIN\nAB\n"}
 
 
 def test_two_who_edit_an_environment_lose_nothing(world: World, client: Client):
@@ -76,7 +88,7 @@ def test_two_who_edit_an_environment_lose_nothing(world: World, client: Client):
     assert response.status_code == 409
     assert "Someone else saved a newer version" in read_text(response)
     assert "name: Theirs" in read_text(response)
-    assert 'value="info"' in read_text(response)
+    assert ">\ninfo</textarea>" in read_text(response)
     assert Environment.objects.get().name == "Theirs"
     assert client.post(address, form | {"version": 2}).status_code == 302
     assert Environment.objects.get().name == "New"
