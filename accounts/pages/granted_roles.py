@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db.models import QuerySet
+from django.urls import reverse
 
 from accounts.queries.access_checks import build_check_url
 from accounts.queries.assignment_holders import list_assignment_holders
@@ -13,9 +14,10 @@ from accounts.queries.effective_access import list_scope_access
 from accounts.queries.granted_roles import list_granted_roles
 from accounts.queries.user_groups import get_visible_group_ids
 from rbac.models import RoleAssignment, User, UserGroup
+from rbac.operations.archived_assignments import describe_archived_assignments
 from rbac.operations.users import MANAGE_USERS
 from rbac.permissions import PERMISSIONS
-from rbac.policy import Forbidden, list_permitted_scopes
+from rbac.policy import Forbidden, build_not_archived_filter, list_permitted_scopes
 from web.forms.pages import PageRequest, get_permitted_ids
 from web.forms.resource_pages import DeletePage, Notice, Obstacle
 from web.http.problems import ResourceInUse
@@ -28,6 +30,7 @@ MAX_HOLDERS: Final = 200
 CANNOT_REMOVE: Final = (
     "Role assignments use it in scopes where you do not have {permission}. Ask someone who has it."
 )
+VIEW_ARCHIVED: Final = "View archived scopes"
 ROLE_REFUSED: Final = "You cannot assign this role: you do not have {permission}."
 
 
@@ -71,10 +74,13 @@ class DeleteAssignedPage(DeletePage[Row]):
         return list_assignment_holders(self.request.user, self.get_assignments())
 
     def get_obstacle(self) -> Obstacle | None:
-        """Return that the user cannot remove some of the assignments."""
+        """Return that the user cannot remove some of the assignments, or nobody because of their scope."""
         scopes = list_permitted_scopes(self.request.user, MANAGE_USERS)
-        if self.get_assignments().exclude(scope__in=scopes.values("pk")).exists():
+        rows = self.get_assignments().filter(build_not_archived_filter("scope__"))
+        if rows.exclude(scope__in=scopes.values("pk")).exists():
             return Obstacle(CANNOT_REMOVE.format(permission=MANAGE_USERS))
+        if archived := describe_archived_assignments(self.get_assignments()):
+            return Obstacle(archived, VIEW_ARCHIVED, reverse("archived-scopes"))
         return None
 
     def get_notice(self) -> Notice | None:

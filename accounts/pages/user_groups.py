@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
 from accounts.forms.user_groups import GroupMembersForm, NewUserGroupForm, UserGroupForm
-from accounts.pages.granted_roles import build_roles_context, explain_escalation
+from accounts.pages.granted_roles import VIEW_ARCHIVED, build_roles_context, explain_escalation
 from accounts.pages.group_additions import AddToGroupPage
 from accounts.queries.user_groups import (
     GROUP_FILTERS,
@@ -23,6 +23,7 @@ from accounts.queries.user_groups import (
 )
 from rbac import operations
 from rbac.models import User, UserGroup
+from rbac.operations.archived_assignments import describe_archived_assignments
 from rbac.operations.user_groups import MANAGE_USER_GROUPS, MEMBERS_FROM_PROVIDER
 from rbac.operations.users import MANAGE_USERS
 from rbac.policy import (
@@ -150,7 +151,9 @@ class DeleteUserGroup(UserGroupPage, DeletePage[UserGroup]):
         return [members if count else "It has no members.", approvals]
 
     def get_obstacle(self) -> Obstacle | None:
-        """Return that the group still has roles."""
+        """Return that the group still has roles, or which scope hides some of them."""
+        if archived := describe_archived_assignments(self.object.assignments.all()):
+            return Obstacle(archived, VIEW_ARCHIVED, reverse("archived-scopes"))
         count = self.object.assignments.count()
         if not count:
             return None

@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from rbac.models import RoleAssignment, Scope, ServiceAccount, User
-from rbac.policy import Forbidden, get_permissions_over_scope, require
+from rbac.policy import Forbidden, get_nearest_active_scope, get_permissions_over_scope, require
 
 
 def require_permission(actor: User | None, permission: str, scope: Scope) -> None:
@@ -24,13 +24,17 @@ def refuse_escalation(actor: User | None, permissions: Iterable[str], scope: Sco
 
 
 def refuse_role_escalation(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:
-    """Refuse to grant `assignments` whose permissions the actor lacks. Raises `Forbidden`."""
+    """Refuse to grant `assignments` whose permissions the actor lacks. Raises `Forbidden`.
+
+    Nobody has permissions in an archived scope. Its roles count again once it is restored, so they are
+    checked at the scope where restoring needs permission.
+    """
     if actor is None:
         return
     current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    for assignment in assignments.filter(current).select_related("scope"):
+    for assignment in assignments.filter(current).select_related("role", "scope__parent__parent"):
         permissions = assignment.role.permissions.values_list("permission", flat=True)
-        refuse_escalation(actor, permissions, assignment.scope)
+        refuse_escalation(actor, permissions, get_nearest_active_scope(assignment.scope))
 
 
 def describe_lending_refusal(actor: User, account: ServiceAccount) -> str:

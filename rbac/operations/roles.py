@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from rbac import audit
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.models.roles import validate_permission
+from rbac.operations.archived_assignments import refuse_archived_scope
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
 from rbac.operations.identifiers import create_unique
 from rbac.operations.row_locks import lock_granted, lock_row
@@ -154,7 +155,12 @@ def assign_role(
 
 @transaction.atomic
 def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None:
-    """Remove a role assignment. An actor cannot remove more than they could assign."""
+    """Remove a role assignment. An actor cannot remove more than they could assign.
+
+    Raises `ValidationError` for an assignment in an archived scope, `Forbidden`, `NotVisible`.
+    """
+    if actor is not None:
+        refuse_archived_scope(actor, assignment.scope)
     require_permission(actor, "core_user_manage", assignment.scope)
     permissions = assignment.role.permissions.values_list("permission", flat=True)
     refuse_escalation(actor, permissions, assignment.scope)
@@ -169,7 +175,8 @@ def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None
 
 def remove_assignments(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:
     """Remove role assignments, each with the checks and the audit entry of `remove_assignment`."""
-    for assignment in assignments.select_related("role", "scope", "user", "group", "resource_group"):
+    related = ("role", "scope__parent__parent", "user", "group", "resource_group")
+    for assignment in assignments.select_related(*related):
         remove_assignment(actor=actor, assignment=assignment)
 
 

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from rbac import audit
 from rbac.models import Scope, User, UserGroup
+from rbac.operations.archived_assignments import describe_archived_assignments
 from rbac.operations.escalation_checks import refuse_role_escalation, require_permission
 from rbac.operations.identifiers import build_unique_identifier, create_unique
 
@@ -114,6 +115,8 @@ def _change_members(actor: User | None, group: UserGroup, change: Callable[[], N
 def delete_user_group(*, actor: User | None, group: UserGroup) -> None:
     """Delete a group that has no role."""
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
+    if archived := describe_archived_assignments(group.assignments.all()):
+        raise ValidationError(archived, code="state")
     if group.assignments.exists():
         raise ValidationError("This group has roles. Remove their assignments first.")
     audit.record_audit_entry(

@@ -18,7 +18,13 @@ from rbac.policy.grants import Grants, ResourceLocation, cache_permissions, get_
 from rbac.policy.holders import PermissionHolder, list_permission_holders
 from rbac.policy.principals import Principal, is_allowed_by_key
 from rbac.policy.resources import HasScope
-from rbac.policy.scope_tree import build_below_filter, build_not_archived_filter, get_scope_lineages
+from rbac.policy.scope_tree import (
+    build_below_filter,
+    build_not_archived_filter,
+    find_archived_scope,
+    get_nearest_active_scope,
+    get_scope_lineages,
+)
 
 __all__ = [
     "Forbidden",
@@ -36,6 +42,8 @@ __all__ = [
     "can_anywhere",
     "explain_permissions",
     "filter_visible",
+    "find_archived_scope",
+    "get_nearest_active_scope",
     "get_permissions",
     "get_permissions_anywhere",
     "get_permissions_over_scope",

@@ -39,6 +39,22 @@ def build_not_archived_filter(path: str = "") -> Q:
     return Q(**{f"{path}{way}archived_at__isnull": True for way in _ANCESTORS})
 
 
+def find_archived_scope(scope: Scope) -> Scope | None:
+    """Return the highest archived scope at or above `scope`; None if none is archived."""
+    archived, at = None, scope
+    while at.parent is not None:
+        if at.archived_at is not None:
+            archived = at
+        at = at.parent
+    return archived
+
+
+def get_nearest_active_scope(scope: Scope) -> Scope:
+    """Return `scope`, or for an archived one the scope above where restoring it needs permission."""
+    archived = find_archived_scope(scope)
+    return scope if archived is None or archived.parent is None else archived.parent
+
+
 def build_ancestor_filter(scopes: frozenset[int]) -> Q:
     """Return the condition that an active scope is one of `scopes` or below one of them."""
     condition = reduce(or_, (Q(**{f"{way}pk__in": sorted(scopes)}) for way in _ANCESTORS))
