@@ -106,8 +106,8 @@ class InvitationSendView(BaseApiView):
     def post(self, request: Request, pk: int) -> Response:
         invitation = self.get_visible(VIEW, _list_invitations(), pk=pk)
         days = self.get_validated_body(DaysInput)["days"]
-        token = operations.renew_invitation(actor=self.principal, invitation=invitation, days=days)
-        return _send_and_respond(invitation, token, status=200)
+        renewed, token = operations.renew_invitation(actor=self.principal, invitation=invitation, days=days)
+        return _send_and_respond(renewed, token, status=200)
 
 
 def _list_invitations() -> QuerySet[Invitation]:

@@ -93,13 +93,13 @@ def send_invitation_again(request: PageRequest, pk: int) -> HttpResponse:
     invitation = _get_invitation(request, pk)
     require(request.user, MANAGE, invitation)
     try:
-        token = operations.renew_invitation(
+        renewed, token = operations.renew_invitation(
             actor=request.user, invitation=invitation, days=DEFAULT_EXPIRY_DAYS
         )
     except ValidationError as error:
         messages.error(request, error.messages[0])
     else:
-        _send_mail(request, invitation, token)
+        _send_mail(request, renewed, token)
     return redirect("invitations")
 
 

@@ -59,8 +59,8 @@ def create_invitation(
 
 
 @transaction.atomic
-def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
-    """Restart the validity of an invitation, and return its new token; the old link becomes invalid."""
+def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> tuple[Invitation, str]:
+    """Restart the validity of an invitation, and return it with its new token; the old link ends."""
     locked = _lock_invitation(invitation)
     require_permission(actor, "core_user_manage", locked.scope)
     permissions = locked.role.permissions.values_list("permission", flat=True)
@@ -78,7 +78,7 @@ def renew_invitation(*, actor: User, invitation: Invitation, days: int) -> str:
     audit.record_audit_entry(
         actor=actor, action="invitation.renew", thing=locked, before=before, after=_build_audit_values(locked)
     )
-    return token
+    return locked, token
 
 
 @transaction.atomic

@@ -129,7 +129,7 @@ def test_a_link_ends(project: Scope, admin: User, reason: str):
     if reason == "revoke":
         operations.revoke_invitation(actor=admin, invitation=invitation)
     elif reason == "renew":
-        new_token = operations.renew_invitation(actor=admin, invitation=invitation, days=1)
+        _, new_token = operations.renew_invitation(actor=admin, invitation=invitation, days=1)
         assert get_invitation_by_token(new_token) == invitation
     elif reason == "archive":
         operations.archive_scope(actor=admin, scope=project)
@@ -199,6 +199,19 @@ def test_the_api_invites_sends_again_and_takes_back(
     assert {error["path"] for error in response_body["errors"]} == {"days", "email"}
 
 
+def test_the_mail_of_a_resent_invitation_names_the_new_expiry_and_sender(
+    project: Scope, admin: User, browse: Callable[[User], Client]
+):
+    manager = make_person("manager", "project_admin", project)
+    invitation, _ = create_invitation(admin, project)
+    with time_machine.travel(timezone.now() + timedelta(days=5), tick=False):
+        browse(manager).post(f"/access/invitations/{invitation.pk}/send/")
+    invitation.refresh_from_db()
+    (message,) = mail.outbox
+    assert str(message.body).startswith("manager invites you")
+    assert f"expires on {invitation.expires_at:%-d %B %Y %H:%M} UTC" in message.body
+
+
 def test_a_repeated_request_sends_no_second_mail(
     project: Scope, admin: User, call: Callable[[User], APIClient]
 ):
@@ -214,7 +227,7 @@ def test_a_repeated_request_sends_no_second_mail(
 
 def test_the_trail_has_every_step_and_no_token(project: Scope, admin: User, stranger: User):
     invitation, token = create_invitation(admin, project)
-    new_token = operations.renew_invitation(actor=admin, invitation=invitation, days=1)
+    _, new_token = operations.renew_invitation(actor=admin, invitation=invitation, days=1)
     operations.accept_invitation(person=stranger, invitation=invitation)
     entries = AuditEntry.objects.filter(scope=project).order_by("pk")
     assert [entry.action for entry in entries] == [
