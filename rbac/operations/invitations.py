@@ -6,15 +6,16 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
 
 from guards.limits import INVITATION_DAYS, INVITATIONS_PER_HOUR
 from rbac import audit
-from rbac.models import Invitation, Role, Scope, User
+from rbac.models import Invitation, Role, RoleAssignment, Scope, User
 from rbac.models.api_keys import hash_token
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
-from rbac.operations.roles import assign_role
+from rbac.operations.roles import assign_role, remove_assignments
 from rbac.operations.row_locks import lock_granted
 from rbac.usage_counts import counts
 
@@ -117,8 +118,10 @@ def accept_invitation(*, person: User, invitation: Invitation) -> None:
     locked = _lock_invitation(invitation)
     if locked.state != Invitation.OPEN:
         raise ValidationError(INVITATION_ENDED)
-    if not person.assignments.filter(scope=locked.scope, role=locked.role, resource_group=None).exists():
-        _assign_role(locked, person)
+    # One that ends gives less than the invitation promises.
+    assignments = person.assignments.filter(scope=locked.scope, role=locked.role, resource_group=None)
+    if not assignments.filter(expires_at=None).exists():
+        _assign_role(locked, person, replaced=assignments)
     locked.accepted_at, locked.accepted_by = timezone.now(), person
     locked.save(update_fields=["accepted_at", "accepted_by"])
     audit.record_audit_entry(
@@ -140,11 +143,12 @@ def create_user_from_invitation(*, invitation: Invitation, username: str, passwo
     return person
 
 
-def _assign_role(invitation: Invitation, person: User) -> None:
+def _assign_role(invitation: Invitation, person: User, replaced: QuerySet[RoleAssignment]) -> None:
     sender = invitation.invited_by
     try:
         if sender is None:
             raise ValidationError(INVITATION_ENDED)
+        remove_assignments(sender, replaced)
         assign_role(actor=sender, scope=invitation.scope, role=invitation.role, user=person)
     except (PermissionDenied, Http404) as exc:
         message = (

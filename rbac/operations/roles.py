@@ -7,6 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from rbac import audit
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
@@ -129,7 +130,8 @@ def assign_role(
     """Assign a role to a user or a group at `scope` and below, for all resources or a resource group.
 
     A service account gets roles through its user. The actor needs permission to manage users there, and all
-    permissions of the role. Otherwise people who may assign roles could make themselves administrators.
+    permissions of the role. Otherwise people who may assign roles could make themselves administrators. An
+    expired assignment of the same role is replaced.
     Raises `Forbidden`, `NotVisible`, `ValidationError`.
     """
     require_permission(actor, "core_user_manage", scope)
@@ -142,6 +144,11 @@ def assign_role(
     assignment.full_clean(validate_constraints=False)
     if (user is None) == (group is None):
         raise ValidationError("Assign the role to one user, one group or one service account.")
+    # Nobody has an expired one any more, but its row is in the way.
+    rows = RoleAssignment.objects.select_for_update(of=("self",)).filter(expires_at__lte=timezone.now())
+    remove_assignments(
+        actor, rows.filter(scope=scope, role=role, user=user, group=group, resource_group=resource_group)
+    )
     has_it = f"{user or group} already has the role {role.name} in {scope.path}."
     create_unique(assignment, ValidationError(has_it))
     audit.record_audit_entry(

@@ -19,6 +19,7 @@ from rbac.models import AuditEntry, Invitation, Role, Scope, User
 from rbac.operations.invitations import TOKEN_PREFIX, get_invitation_by_token
 from rbac.policy import Forbidden, can
 from tests.fixtures.people import PASSWORD, make_person
+from tests.rbac.people import grant
 
 pytestmark = pytest.mark.django_db
 NEW = {"username": "bea", "password": "correct horse staple", "again": "correct horse staple"}
@@ -77,6 +78,20 @@ def test_who_is_here_already_accepts_as_who_they_are(project: Scope, admin: User
     invitation.refresh_from_db()
     assert (invitation.state, invitation.accepted_by) == ("accepted", stranger)
     assert can(stranger, "core_pipeline_view", project)
+
+
+@pytest.mark.parametrize("remaining_days", [-1, 1])
+def test_accepting_replaces_a_role_that_has_ended_or_will_end(
+    project: Scope, admin: User, stranger: User, remaining_days: int
+):
+    expires_at = timezone.now() + timedelta(days=remaining_days)
+    former = grant(stranger, "viewer", project, expires_at=expires_at)
+    invitation, _ = create_invitation(admin, project)
+    operations.accept_invitation(person=stranger, invitation=invitation)
+    assert stranger.assignments.get(scope=project).expires_at is None
+    assert can(stranger, "core_pipeline_view", project)
+    entry = AuditEntry.objects.get(action="roleassignment.delete")
+    assert (entry.actor, entry.before["expires_at"]) == (admin, former.expires_at.isoformat())
 
 
 def test_signing_in_leads_back_to_the_invitation(project: Scope, admin: User, stranger: User):

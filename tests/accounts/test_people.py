@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
+from django.core.exceptions import ValidationError
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
+from rbac.operations import assign_role
 from tests.fixtures.people import make_person
 from tests.rbac.people import grant
 
@@ -122,6 +126,17 @@ def test_a_role_is_assigned_from_the_page_of_a_person_and_removed(
     response = browser.post(reverse("remove-role-assignment", args=[assignment.pk]))
     assert response["Location"] == reverse("person", args=[viewer.pk])
     assert not RoleAssignment.objects.filter(pk=assignment.pk).exists()
+
+
+def test_an_expired_role_is_assigned_again(admin: User, stranger: User, project: Scope) -> None:
+    role = Role.objects.get(identifier="viewer", scope=None)
+    grant(stranger, "viewer", project, expires_at=timezone.now())
+    new = assign_role(actor=admin, scope=project, role=role, user=stranger)
+    assert stranger.assignments.get(scope=project) == new
+    assert AuditEntry.objects.filter(action="roleassignment.delete", actor=admin).count() == 1
+    expires_at = timezone.now() + timedelta(days=1)
+    with pytest.raises(ValidationError, match="already has the role"):
+        assign_role(actor=admin, scope=project, role=role, user=stranger, expires_at=expires_at)
 
 
 def test_nobody_assigns_a_role_with_more_permissions_than_their_own(
