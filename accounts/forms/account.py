@@ -123,7 +123,16 @@ class ReauthenticationForm(PasskeyProofForm):
         return verify_identity(self.person, proof, address=get_client_address(self.request))
 
 
-class NewPasskeyForm(ReauthenticationForm):
+class NewFactorForm(ReauthenticationForm):
+    """Base of forms that add a second factor: users without password or factor have nothing to prove with."""
+
+    def __init__(self, *args: Any, person: User, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, person=person, request=request, **kwargs)
+        if not person.has_usable_password() and not has_two_factor(person):
+            del self.fields["proof"]
+
+
+class NewPasskeyForm(NewFactorForm):
     """Name and use of a new passkey, with a proof of identity if the user has one."""
 
     name = forms.CharField(
@@ -137,11 +146,6 @@ class NewPasskeyForm(ReauthenticationForm):
         " that is a second factor only.",
     )
     field_order = ["name", "is_passwordless", "proof"]
-
-    def __init__(self, *args: Any, person: User, request: HttpRequest, **kwargs: Any) -> None:
-        super().__init__(*args, person=person, request=request, **kwargs)
-        if not person.has_usable_password() and not has_two_factor(person):
-            del self.fields["proof"]
 
     def clean_name(self) -> str:
         return clean_name(self.cleaned_data["name"])
@@ -170,30 +174,13 @@ def get_client_address(request: HttpRequest) -> str:
     return str(request.META.get("REMOTE_ADDR", ""))
 
 
-class TwoFactorEnableForm(PageForm):
-    """Form with the first code of an app, and with the password if the user has one."""
+class TwoFactorEnableForm(NewFactorForm):
+    """Form with the first code of an app, and with a proof of identity if the user has one."""
 
     code = forms.CharField(
         label="Code from the app", max_length=20, widget=forms.TextInput(attrs=CODE_ATTRIBUTES)
     )
-    proof = forms.CharField(
-        label="Your password",
-        max_length=200,
-        widget=forms.PasswordInput(attrs=PASSWORD_ATTRIBUTES),
-        strip=False,
-    )
-
-    def __init__(self, *args: Any, person: User, address: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.person, self.address = person, address
-        if not person.has_usable_password():
-            del self.fields["proof"]
-
-    def clean_proof(self) -> str:
-        proof: str = self.cleaned_data["proof"]
-        if not verify_identity(self.person, proof, address=self.address):
-            raise forms.ValidationError("The password is not correct.")
-        return proof
+    field_order = ["code", "proof"]
 
 
 class ProfileForm(PageForm):

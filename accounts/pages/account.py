@@ -76,9 +76,7 @@ def second_factor(request: PageRequest) -> HttpResponse:
     """Show the state of two-factor authentication, or set it up with the first code of an app."""
     if two_factor.has_authenticator_app(request.user):
         return _render_app(request, ReauthenticationForm(person=request.user, request=request))
-    form = TwoFactorEnableForm(
-        get_posted_data(request), person=request.user, address=get_client_address(request)
-    )
+    form = TwoFactorEnableForm(get_posted_data(request), person=request.user, request=request)
     sealed = request.session.get(PENDING_SECRET_KEY) or two_factor.create_encrypted_secret()
     request.session[PENDING_SECRET_KEY] = sealed
     secret = two_factor.decrypt_secret(sealed)

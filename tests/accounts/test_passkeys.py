@@ -392,6 +392,24 @@ def test_who_signs_in_with_a_provider_proves_with_a_passkey():
     assert Authenticator.objects.filter(type="webauthn").count() == 2
 
 
+def test_who_signs_in_with_a_provider_adds_an_app_after_a_proof_by_passkey():
+    anna = user("anna")
+    anna.set_unusable_password()
+    anna.save()
+    browser, passkey = open_browser(anna), SoftwarePasskey()
+    assert 'name="proof"' not in browser.get("/account/two-factor/").content.decode()
+    add_passkey(browser, passkey)
+    page = browser.get("/account/two-factor/").content.decode()
+    assert "Confirm with a passkey and add" in page
+    secret = re.search(r'id="key">([A-Z2-7]+)<', page)[1]
+    form = {"code": generate_code(secret)}
+    assert browser.post("/account/two-factor/", form).status_code == 400
+    assert browser.post("/account/two-factor/", form | {"proof": "1234567890"}).status_code == 400
+    assert not Authenticator.objects.filter(type="totp").exists()
+    response = browser.post("/account/two-factor/", form | prove(browser, passkey))
+    assert response["Location"] == "/account/"
+
+
 def test_requests_from_one_address_and_passkeys_of_one_user_are_limited():
     browser = open_browser()
     for _ in range(PASSKEY_REQUESTS_PER_ADDRESS):
