@@ -4,12 +4,13 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
 from django.db import transaction
 from django.db.models import ForeignKey, ManyToManyField, Q
 from django.forms import ModelChoiceField
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from rbac import audit, operations
@@ -93,15 +94,21 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
 
     @transaction.atomic
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
-        if request.method == "POST":
-            refuse_more_privileged(get_principal(request), User.objects.get(pk=id))
+        person = self.get_object(request, unquote(id)) if request.method == "POST" else None
+        if person is not None:
+            refuse_more_privileged(get_principal(request), person)
         answer: HttpResponse = super().user_change_password(request, id, form_url)
-        if isinstance(answer, HttpResponseRedirect):
-            person = User.objects.get(pk=id)
+        if person is not None:
+            self._record_password_change(request, person)
+        return answer
+
+    def _record_password_change(self, request: HttpRequest, before: User) -> None:
+        """Record a new password; Django also redirects after a submission that it refused."""
+        person = User.objects.exclude(password=before.password).filter(pk=before.pk).first()
+        if person is not None:
             audit.record_audit_entry(
                 actor=get_principal(request), action="user.password_change", thing=person
             )
-        return answer
 
 
 @admin.register(UserGroup)

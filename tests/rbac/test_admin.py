@@ -446,6 +446,19 @@ def test_nobody_sets_the_password_of_who_may_more(admin: User, browse: Browse):
     assert admin.email == ""
 
 
+@pytest.mark.parametrize("key", ["x", "999999"])
+def test_the_password_page_of_nobody_is_not_found(admin: User, key: str, browse: Browse):
+    form = {"password1": "another horse battery", "password2": "another horse battery"}
+    assert browse(admin).post(f"/admin/rbac/user/{key}/password/", form).status_code == 404
+
+
+def test_a_refused_submission_of_a_password_is_no_change(admin: User, viewer: User, browse: Browse):
+    address = f"/admin/rbac/user/{viewer.pk}/password/"
+    response = browse(admin).post(address, {"usable_password": "false"}, follow=True)
+    assert "Conflicting form data submitted" in response.content.decode()
+    assert not AuditEntry.objects.filter(action="user.password_change").exists()
+
+
 def test_a_program_has_no_password_to_set(admin: User, project: Scope, browse: Browse):
     account = create_service_account(actor=admin, scope=project, name="Build")
     client = browse(admin)
