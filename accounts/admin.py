@@ -5,8 +5,9 @@ from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from allauth.usersessions.models import UserSession
 from django.contrib import admin
+from django.http import HttpRequest
 
-from accounts.authentication.sessions import disable_user
+from accounts.authentication.sessions import disable_user, end_all_sessions, record_activity
 from rbac.admin import UserAdmin
 from rbac.models import User
 
@@ -16,7 +17,7 @@ admin.site.unregister(User)
 
 @admin.register(User)
 class UserSessionAdmin(UserAdmin):
-    """People and programs; disabling one ends their sessions, as on the page of the person."""
+    """People and programs; disabling one or a new password ends their sessions, as on the pages."""
 
     def set_active(self, actor: User, person: User, *, is_active: bool) -> None:
         """Disable a user and end their sessions, or enable one. Raises `Forbidden`, `ValidationError`."""
@@ -24,3 +25,10 @@ class UserSessionAdmin(UserAdmin):
             super().set_active(actor, person, is_active=True)
         else:
             disable_user(actor=actor, person=person)
+
+    def finish_password_change(self, request: HttpRequest, person: User) -> None:
+        """Record the new password of a user, and end their sessions except that of the request."""
+        super().finish_password_change(request, person)
+        end_all_sessions(person)
+        # Django has given the session of the request a new key.
+        record_activity(request)

@@ -21,10 +21,11 @@ from rbac.models import User
 def change_password(*, actor: User, password: str) -> None:
     """Set a new password for `actor`, whose old password was verified.
 
-    All sessions end except the one that the caller keeps with `update_session_auth_hash`.
+    All sessions end except the one that the caller keeps with `keep_session`.
     """
     actor.set_password(password)
     actor.save(update_fields=["password"])
+    end_all_sessions(actor)
     audit.record_audit_entry(actor=actor, action="user.password_change", thing=actor)
 
 

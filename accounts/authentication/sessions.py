@@ -8,7 +8,7 @@ from allauth.account.adapter import get_adapter
 from allauth.core.internal.httpkit import HTTP_USER_AGENT_MAX_LENGTH
 from allauth.usersessions.models import UserSession
 from django.conf import settings
-from django.contrib.auth import logout
+from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
@@ -42,7 +42,7 @@ class SessionLifetimeMiddleware(DatabaseMiddleware):
 def begin_session(request: HttpRequest) -> None:
     """Start the lifetime of a session after the sign-in."""
     request.session[STARTED_KEY] = timezone.now().isoformat()
-    _record_activity(request, timezone.now())
+    record_activity(request)
 
 
 def _check_lifetime(request: HttpRequest) -> None:
@@ -54,10 +54,12 @@ def _check_lifetime(request: HttpRequest) -> None:
     if now >= _terminate(request, last_seen):
         logout(request)
     else:
-        _record_activity(request, now)
+        record_activity(request)
 
 
-def _record_activity(request: HttpRequest, now: datetime) -> None:
+def record_activity(request: HttpRequest) -> None:
+    """Record the use of the session of `request`, and list it among those of its user."""
+    now = timezone.now()
     request.session[SEEN_AT_KEY] = now.isoformat()
     # The database forgets it by itself then, for sockets too.
     request.session.set_expiry(_terminate(request, now))
@@ -72,6 +74,12 @@ def _record_activity(request: HttpRequest, now: datetime) -> None:
                 "last_seen_at": now,
             },
         )
+
+
+def keep_session(request: HttpRequest, person: User) -> None:
+    """Keep the session of `request` under a new key after a new password ended all sessions of `person`."""
+    update_session_auth_hash(request, person)
+    record_activity(request)
 
 
 def _get_session_key(request: HttpRequest) -> str:

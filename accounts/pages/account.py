@@ -3,7 +3,6 @@
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -13,7 +12,12 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.authentication import two_factor
 from accounts.authentication.passwords import change_password
 from accounts.authentication.profiles import update_profile
-from accounts.authentication.sessions import end_other_sessions, end_session, list_user_sessions
+from accounts.authentication.sessions import (
+    end_other_sessions,
+    end_session,
+    keep_session,
+    list_user_sessions,
+)
 from accounts.authentication.single_sign_on import is_single_sign_on_enabled
 from accounts.forms.account import (
     ChangePasswordForm,
@@ -62,7 +66,7 @@ def password(request: PageRequest) -> HttpResponse:
     form = ChangePasswordForm(request.user, get_posted_data(request), address=get_client_address(request))
     if request.method == "POST" and form.is_valid():
         change_password(actor=request.user, password=form.cleaned_data["new_password1"])
-        update_session_auth_hash(request, request.user)
+        keep_session(request, request.user)
         messages.success(request, "Your password was changed. All your other sessions were signed out.")
         return redirect("account")
     return render(request, "accounts/account/password.html", {"form": form}, status=form.http_status)

@@ -98,17 +98,15 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
         if person is not None:
             refuse_more_privileged(get_principal(request), person)
         answer: HttpResponse = super().user_change_password(request, id, form_url)
-        if person is not None:
-            self._record_password_change(request, person)
+        # Django also redirects after a submission that it refused.
+        changed = User.objects.exclude(password=person.password).filter(pk=person.pk) if person else ()
+        for row in changed:
+            self.finish_password_change(request, row)
         return answer
 
-    def _record_password_change(self, request: HttpRequest, before: User) -> None:
-        """Record a new password; Django also redirects after a submission that it refused."""
-        person = User.objects.exclude(password=before.password).filter(pk=before.pk).first()
-        if person is not None:
-            audit.record_audit_entry(
-                actor=get_principal(request), action="user.password_change", thing=person
-            )
+    def finish_password_change(self, request: HttpRequest, person: User) -> None:
+        """Record the new password of a user."""
+        audit.record_audit_entry(actor=get_principal(request), action="user.password_change", thing=person)
 
 
 @admin.register(UserGroup)

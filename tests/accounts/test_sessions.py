@@ -1,5 +1,7 @@
 """Sessions: which there are, how long they last, and how they are ended."""
 
+from collections.abc import Callable
+
 import pytest
 import time_machine
 from allauth.usersessions.models import UserSession
@@ -15,7 +17,7 @@ from django.utils import timezone
 
 from accounts.authentication.sessions import SESSION_RETENTION, describe_device
 from rbac.access_changes import hash_session_key
-from rbac.models import AuditEntry
+from rbac.models import AuditEntry, User
 from tests.fixtures.sockets import session_of
 from tests.rbac.people import user
 from tests.secret_watch.marker import planted
@@ -23,7 +25,7 @@ from web.http.sessions import SessionStore
 from web.retention import prune_rows
 
 pytestmark = pytest.mark.django_db
-PASSWORD = planted("correct horse battery")
+PASSWORD, FRESH = planted("correct horse battery"), planted("a quite different staple")
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 HOUR = 3600
 
@@ -33,9 +35,11 @@ def _clear_failures() -> None:
     cache.clear()
 
 
-def sign_in(name: str = "anna", agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
+def sign_in(
+    name: str = "anna", agent: str = FIREFOX, address: str = "192.0.2.7", password: str = PASSWORD
+) -> Client:
     client = Client(HTTP_USER_AGENT=agent, REMOTE_ADDR=address)
-    assert client.post("/sign-in/", {"username": name, "password": PASSWORD}).status_code == 302
+    assert client.post("/sign-in/", {"username": name, "password": password}).status_code == 302
     return client
 
 
@@ -106,6 +110,45 @@ def test_signing_out_everywhere_else_leaves_this_session():
         False,
         False,
     ]
+
+
+def change_own_password(client: Client) -> None:
+    form = {"old_password": PASSWORD, "new_password1": FRESH, "new_password2": FRESH}
+    assert client.post("/account/password/", form).status_code == 302
+
+
+def change_password_in_admin(client: Client) -> None:
+    form = {"usable_password": "true", "password1": FRESH, "password2": FRESH}
+    address = f"/admin/rbac/user/{User.objects.get(username='anna').pk}/password/"
+    assert client.post(address, form).status_code == 302
+
+
+@pytest.mark.parametrize("change", [change_own_password, change_password_in_admin])
+def test_after_a_new_password_the_list_has_the_session_that_set_it_alone(
+    change: Callable[[Client], None],
+):
+    User.objects.filter(pk=user("anna", "account_admin").pk).update(is_staff=True)
+    client, other_client = sign_in(), sign_in(agent="curl/8")
+    change(client)
+    page = client.get("/account/sessions/").content.decode()
+    assert "curl/8" not in page
+    assert "Firefox on Linux" in page
+    assert Session.objects.count() == 1
+    assert (is_signed_in(client), is_signed_in(other_client)) == (True, False)
+
+    later_client = sign_in(password=FRESH)
+    later_client.post("/account/sessions/end/")
+    assert (is_signed_in(client), is_signed_in(later_client)) == (False, True)
+
+
+def test_a_password_that_an_administrator_sets_ends_all_sessions_of_the_person_alone():
+    user("anna")
+    User.objects.filter(pk=user("bert", "account_admin").pk).update(is_staff=True)
+    anna, bert = sign_in(), sign_in("bert")
+    change_password_in_admin(bert)
+    assert (is_signed_in(anna), is_signed_in(bert)) == (False, True)
+    assert not UserSession.objects.filter(user__username="anna").exists()
+    assert "Firefox on Linux" in bert.get("/account/sessions/").content.decode()
 
 
 def test_a_session_ends_after_twelve_idle_hours():
