@@ -128,7 +128,10 @@ class EditUserGroup(UserGroupPage, EditPage[UserGroup]):
 
     form_class = UserGroupForm
     fields = ("name", "external_name")
-    hint = "Its identifier, members and roles do not change."
+    hint = (
+        "Its identifier and roles do not change. Another single sign-on group removes the members; those of"
+        " the provider's group return at their next sign-in."
+    )
 
     def save(self, form: UserGroupForm) -> UserGroup:
         """Save the group."""

@@ -126,7 +126,8 @@ class UserGroupAdmin(PolicyAdmin):
     help_texts = {
         "scope": "The group can have roles in this scope and below.",
         "identifier": "Used in the API and in pipelines. It cannot be changed.",
-        "external_name": "Name of the group at the single sign-on provider, which then manages the members.",
+        "external_name": "Name of the group at the single sign-on provider, which then manages the members."
+        " Another name removes the members until they sign in.",
         "users": "They get the roles of the group.",
     }
     product_page = "user-group"

@@ -56,7 +56,8 @@ def update_user_group(
 ) -> UserGroup:
     """Update name and members of a group; without `users` its members stay.
 
-    Members receive the group's roles, so the actor needs all their permissions.
+    A new `external_name` removes all members: the next sign-on adds those whom the provider names. Members
+    receive the group's roles, so the actor needs all their permissions.
     """
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
     stored, members = UserGroup.objects.get(pk=group.pk), None if users is None else list(users)
@@ -64,13 +65,16 @@ def update_user_group(
     changed = members is not None and {user.pk for user in members} != set(
         group.users.values_list("pk", flat=True)
     )
+    is_linked_anew = external_name not in ("", stored.external_name)
     if changed or external_name != stored.external_name:
         refuse_role_escalation(actor, group.assignments.all())
     group.name, group.external_name = name, external_name
     group.full_clean(validate_constraints=False)
     _validate_members(group, members if changed and members else [])
     group.save(update_fields=["name", "external_name"])
-    if changed and members is not None:
+    if is_linked_anew:
+        group.users.clear()
+    elif changed and members is not None:
         group.users.set(members)
     audit.record_audit_entry(
         actor=actor, action="usergroup.update", thing=group, before=before, after=_build_audit_values(group)

@@ -187,6 +187,23 @@ def test_single_sign_on_manages_its_members(
     assert list(crew.users.all()) == [viewer]
 
 
+def test_a_group_that_is_linked_to_the_provider_starts_without_members(
+    org_admin: User, viewer: User, crew: UserGroup, browse: Browse
+) -> None:
+    crew.users.add(viewer)
+    browser, address = browse(org_admin), reverse("edit-user-group", args=[crew.pk])
+    assert browser.post(address, {"name": "Crew", "external_name": "idp-crew"}).status_code == 302
+    assert not crew.users.exists()
+    entry = AuditEntry.objects.get(action="usergroup.update")
+    assert (entry.before["users"], entry.after["users"]) == (["viewer"], [])
+
+    crew.users.add(viewer)
+    browser.post(address, {"name": "Renamed", "external_name": "idp-crew"})
+    browser.post(address, {"name": "Renamed", "external_name": ""})
+    assert list(crew.users.all()) == [viewer]
+    assert "return at their next sign-in" in browser.get(address).content.decode()
+
+
 def test_nobody_adds_members_to_a_group_with_more_permissions_than_their_own(
     org_admin: User, viewer: User, crew: UserGroup, browse: Browse
 ) -> None:
