@@ -138,6 +138,11 @@ def get_passkey_rows(person: User) -> QuerySet[Any]:
     return rows
 
 
+def has_other_sign_in(person: User) -> bool:
+    """Return whether a user can sign in without single sign-on: with a password, or a passkey alone."""
+    return person.has_usable_password() or any(row.works_without_password for row in list_passkeys(person))
+
+
 def begin_registration(
     request: HttpRequest, *, actor: User, name: str, is_passwordless: bool
 ) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.authentication import two_factor
+from accounts.authentication.passkeys import has_other_sign_in
 from accounts.authentication.passwords import change_password
 from accounts.authentication.profiles import update_profile
 from accounts.authentication.sessions import (
@@ -26,6 +27,7 @@ from accounts.forms.account import (
     TwoFactorEnableForm,
     get_client_address,
 )
+from accounts.pages.single_sign_on import NO_OTHER_SIGN_IN
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, require_get_or_post, require_sign_in
 
@@ -50,6 +52,7 @@ def account(request: PageRequest) -> HttpResponse:
         "factors": two_factor.summarize_factors(request.user),
         "provider": is_single_sign_on_enabled() and settings.OIDC_NAME,
         "is_linked": SocialAccount.objects.filter(user=request.user).exists(),
+        "unlink_advice": "" if has_other_sign_in(request.user) else NO_OTHER_SIGN_IN,
         "has_password": request.user.has_usable_password(),
     }
     return render(request, "accounts/account/account.html", content, status=form.http_status)

@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from typing import Any
+from typing import Any, Final
 
 from allauth.account.internal.flows.login import perform_login
 from allauth.account.models import Login
@@ -23,6 +23,7 @@ from accounts.authentication.oidc import (
     discover_endpoints,
     fetch_claims,
 )
+from accounts.authentication.passkeys import has_other_sign_in
 from accounts.authentication.single_sign_on import (
     get_or_create_user,
     is_single_sign_on_enabled,
@@ -37,6 +38,10 @@ from web.forms.pages import PageRequest, require_sign_in
 from web.http.problems import TooManyRequests
 
 PROVIDER_ID = "oidc"
+NO_OTHER_SIGN_IN: Final = (
+    "You have no other way to sign in. Add a passkey that works without a password, or ask an administrator"
+    " to set a password."
+)
 _log = logging.getLogger(__name__)
 
 
@@ -71,11 +76,9 @@ def link_account(request: PageRequest) -> HttpResponse:
 @require_sign_in
 @require_POST
 def unlink_account(request: PageRequest) -> HttpResponse:
-    """Unlink the provider's account from a user with a password."""
-    if not request.user.has_usable_password():
-        messages.error(
-            request, ("You have no other way to sign in. Set a password first, then unlink single sign-on.")
-        )
+    """Unlink the provider's account from a user who can sign in without it."""
+    if not has_other_sign_in(request.user):
+        messages.error(request, NO_OTHER_SIGN_IN)
     else:
         unlink_identity(actor=request.user)
         messages.success(request, f"Single sign-on is unlinked: {settings.OIDC_NAME}.")

@@ -16,6 +16,7 @@ from accounts.authentication.two_factor import enable_two_factor
 from rbac.models import AuditEntry, Scope, User, UserGroup
 from tests.accounts.test_two_factor import generate_code
 from tests.fixtures.identity_provider import Provider
+from tests.fixtures.passkeys import create_passkey_row
 from tests.rbac.people import user
 from tests.secret_watch.marker import planted
 
@@ -144,6 +145,24 @@ def test_who_unlinks_the_provider_leaves_its_groups(provider: Provider):
     client.post("/account/provider/unlink/")
     assert list(hans.user_groups.all()) == [own]
     assert AuditEntry.objects.filter(action="user.follow_groups").latest("pk").after == {"groups": []}
+
+
+@pytest.mark.parametrize(("has_passkey", "is_passwordless"), [(False, False), (True, False), (True, True)])
+def test_who_has_no_password_unlinks_with_a_passkey_that_replaces_it(
+    provider: Provider, has_passkey: bool, is_passwordless: bool
+):
+    client = Client()
+    sign_in(client, "u-12")
+    if has_passkey:
+        passkey = create_passkey_row(User.objects.get(username="u-12"))
+        passkey.data["is_passwordless"] = is_passwordless
+        passkey.save()
+    page = client.get("/account/").content.decode()
+    assert ("Add a passkey that works without a password" in page) is not is_passwordless
+    assert ("/account/provider/unlink/" in page) is is_passwordless
+    page = client.post("/account/provider/unlink/", follow=True).content.decode()
+    assert ("You have no other way to sign in" in page) is not is_passwordless
+    assert SocialAccount.objects.exists() is not is_passwordless
 
 
 def test_who_was_locked_out_stays_out(provider: Provider):
