@@ -81,7 +81,7 @@ def build_notification(fact: NotificationEvent, rule: NotificationRule, now: dat
     key = uuid.uuid4()
     document = build_document(fact, key, now)
     if CHANNELS[rule.kind].reports_commits and (target := find_commit_target(rule.kind, rule.options, fact)):
-        document |= asdict(target)
+        document |= asdict(target) | {"deployments": list(fact.deployments)}
     return Notification(
         id=key,
         rule=rule,

@@ -48,6 +48,15 @@ OUTCOMES: Final = (
 )
 
 
+class ReportedState(TextChoices):
+    """States of executions, and of their deployments to environments, for Git services."""
+
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    ABORTED = "ABORTED"
+
+
 @dataclass(frozen=True)
 class GitSyncSubject:
     """Git sync of an event, with the commit it read and its faults: {"file", "line", "column", "message"}."""
@@ -62,10 +71,12 @@ class NotificationEvent:
     """Event for notification rules.
 
     `path` is the URL path of its page, `action_path` that of what the reader should do, if any. `text` is
-    one sentence, with what to do about a failure, which is `advice` where it is known. `last_output` are the
-    last lines of a failed container, `variables` the values of the pipeline's variables. `repository` and
-    `commit` are those of the trigger that started the execution, and `git_service` is the service that it
-    named, such as github. No field may contain a secret: output of programs is redacted before.
+    one sentence, with what to do about a failure, which is `advice` where it is known. `services` and
+    `environments` are those of all stages, `deployments` has the environments of the stages that began, with
+    their states. `last_output` are the last lines of a failed container, `variables` the values of the
+    pipeline's variables. `repository` and `commit` are those of the trigger that started the execution, and
+    `git_service` is the service that it named, such as github. No field may contain a secret: output of
+    programs is redacted before.
     """
 
     event: EventType
@@ -79,6 +90,7 @@ class NotificationEvent:
     execution: str = ""
     services: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
+    deployments: tuple[tuple[str, ReportedState], ...] = ()
     delegate: str = ""
     git_sync: GitSyncSubject | None = None
     started_by: str = ""

@@ -6,10 +6,10 @@ They are written in the commit that sets the status. Without a matching rule, on
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from deployments.execution.queries import ROLLED_BACK_OUTCOMES
-from deployments.models import Approval, ApprovalDecision, Execution, StepExecution
+from deployments.models import Approval, ApprovalDecision, Execution, StageExecution, StepExecution
 from guards.masks import SecretMask
 from notifications.event_texts import (
     ExecutionSubject,
@@ -20,12 +20,19 @@ from notifications.event_texts import (
     describe_rollback,
     describe_start,
 )
-from notifications.events import EventType, NotificationEvent
+from notifications.events import EventType, NotificationEvent, ReportedState
 from notifications.outbox import list_subscribed_events, notify
 from pipelines.triggers.commit_origins import CommitOrigin, find_commit_origin
 from pipelines.triggers.kinds.pipeline import ABORTED, FAILED, SUCCEEDED, PipelineEnd, record_pipeline_end
-from steps.states import Outcome, Status
+from steps.states import OPEN_STATUSES, Outcome, Status
 from web.page_paths import get_page_path
+
+_WORST_FIRST: Final = (
+    ReportedState.FAILED,
+    ReportedState.ABORTED,
+    ReportedState.RUNNING,
+    ReportedState.SUCCEEDED,
+)
 
 
 def notify_start(execution: Execution, mask: SecretMask) -> None:
@@ -118,9 +125,14 @@ def _build_fact(
 
     `failure` is the one whose output is told, if it is not that of the execution.
     """
-    deployed = list(execution.stages.order_by("position").values_list("values", flat=True))
-    services, environments = _list_identifiers(deployed, "service"), _list_identifiers(deployed, "env")
-    subject = ExecutionSubject(f"{execution.pipeline.name} #{execution.number}", services, environments)
+    stages = list(execution.stages.only("execution", "status", "reused_from", "values").order_by("position"))
+    # An end names no service that the execution has not deployed.
+    deployed = [stage for stage in stages if _has_begun(stage)] if execution.is_over else stages
+    subject = ExecutionSubject(
+        f"{execution.pipeline.name} #{execution.number}",
+        _list_identifiers(deployed, "service"),
+        _list_identifiers(deployed, "env"),
+    )
     masked_cause = mask.mask_text(cause)
     failure = failure or execution.failure or {}
     # The cause of other events, such as an approval, is not this failure.
@@ -137,8 +149,9 @@ def _build_fact(
         advice=advice,
         pipeline=execution.pipeline.identifier,
         execution=str(execution.pk),
-        services=services,
-        environments=environments,
+        services=_list_identifiers(stages, "service"),
+        environments=_list_identifiers(stages, "env"),
+        deployments=_list_deployments(stages),
         variables=execution.inputs,
         repository=origin.repository,
         commit=origin.commit,
@@ -157,10 +170,38 @@ def _list_approvers(execution: Execution) -> tuple[str, ...]:
     return tuple(dict.fromkeys(decisions.order_by("at", "pk").values_list("by_name", flat=True)))
 
 
-def _list_identifiers(deployed: Iterable[dict[str, Any]], key: str) -> tuple[str, ...]:
+def _list_identifiers(stages: Iterable[StageExecution], key: str) -> tuple[str, ...]:
     """Return the identifiers of the services, or environments, each once, in the order of the stages."""
-    identifiers = (str(values[key]["identifier"]) for values in deployed if values.get(key))
+    identifiers = (str(stage.values[key]["identifier"]) for stage in stages if stage.values.get(key))
     return tuple(dict.fromkeys(identifiers))
+
+
+def _has_begun(stage: StageExecution) -> bool:
+    """Return whether a stage has begun, in this attempt or in the one whose outputs it has."""
+    return stage.status not in (Status.QUEUED, Status.SKIPPED) or stage.reused_from_id is not None
+
+
+def _list_deployments(stages: Iterable[StageExecution]) -> tuple[tuple[str, ReportedState], ...]:
+    """Return the environments of the stages that have begun, each with the worst state of its stages."""
+    by_environment: dict[str, list[StageExecution]] = {}
+    for stage in stages:
+        if stage.status == Status.QUEUED or _has_begun(stage):
+            for environment in _list_identifiers([stage], "env"):
+                by_environment.setdefault(environment, []).append(stage)
+    return tuple(
+        (environment, min(map(_get_reported_state, group), key=_WORST_FIRST.index))
+        for environment, group in by_environment.items()
+        if any(_has_begun(stage) for stage in group)
+    )
+
+
+def _get_reported_state(stage: StageExecution) -> ReportedState:
+    """Return the state of a stage that is not skipped, or whose outputs are those of an earlier attempt."""
+    if stage.status in (Status.SUCCESS, Status.IGNORE_FAILED, Status.SKIPPED):
+        return ReportedState.SUCCEEDED
+    if stage.status == Status.ABORTED:
+        return ReportedState.ABORTED
+    return ReportedState.RUNNING if stage.status in OPEN_STATUSES else ReportedState.FAILED
 
 
 def _format_time(moment: datetime) -> str:

@@ -19,11 +19,18 @@ from notifications.channels.base import (
 )
 from notifications.channels.json_api import JsonApi, ServiceRefused
 from notifications.channels.webhook import get_visible_host
-from notifications.events import EventType, NotificationEvent
+from notifications.events import EventType, NotificationEvent, ReportedState
 
 _REPOSITORY: Final = re.compile(r"[\w.-]+(/[\w.-]+)+\Z", re.ASCII)
 _REPOSITORY_CHARACTERS: Final = 255
 _COMMIT: Final = re.compile(r"[0-9a-fA-F]{7,64}\Z")
+# Every other event leaves the execution running.
+_STATES: Final = {
+    EventType.EXECUTION_SUCCEEDED: ReportedState.SUCCEEDED,
+    EventType.EXECUTION_FAILED: ReportedState.FAILED,
+    EventType.EXECUTION_ABORTED: ReportedState.ABORTED,
+    EventType.ROLLBACK_ENDED: ReportedState.FAILED,
+}
 _TOKEN_OPTIONS: Final = (
     ChannelOption(
         "Secret",
@@ -95,13 +102,13 @@ class CommitReport:
 
     repository: str
     commit: str
-    event: EventType
+    state: ReportedState
     name: str
     text: str
     url: str
     execution: str
-    environments: tuple[str, ...]
-    """Environments whose deployment is reported too."""
+    deployments: tuple[tuple[str, ReportedState], ...]
+    """Environments whose deployment is reported too, with its state."""
     branch: str
 
 
@@ -160,16 +167,20 @@ class CommitStatusChannel(Channel):
 
 def _build_report(delivery: Delivery) -> CommitReport:
     document, options = delivery.document, delivery.options
-    reports_deployments = options.get("deployments") != "no"
+    state = _STATES.get(EventType(delivery.event), ReportedState.RUNNING)
+    # A notification of an earlier release has one state for all environments.
+    deployments = document.get("deployments", [(name, state) for name in document["environments"]])
     return CommitReport(
         # A notification of an earlier release names none.
         repository=document.get("repository") or options["repository"],
         commit=document["commit"],
-        event=EventType(delivery.event),
+        state=state,
         name=f"slipway/{document['pipeline']}",
         text=document["text"],
         url=document["url"],
         execution=document["execution"],
-        environments=tuple(document["environments"]) if reports_deployments else (),
+        deployments=tuple((environment, ReportedState(deployed)) for environment, deployed in deployments)
+        if options.get("deployments") != "no"
+        else (),
         branch=options.get("branch") or "main",
     )

@@ -7,17 +7,16 @@ from notifications.channels.base import ChannelInput, DeliveryResult
 from notifications.channels.commit_statuses import CommitReport, CommitStatusChannel
 from notifications.channels.json_api import JsonApi
 from notifications.escaping import truncate_line
-from notifications.events import EventType
+from notifications.events import ReportedState
 
 DESCRIPTION_CHARACTERS: Final = 140
-# States of the commit and of the deployment; every other event leaves the execution running.
 _STATES: Final = {
-    EventType.EXECUTION_SUCCEEDED: ("success", "success"),
-    EventType.EXECUTION_FAILED: ("failure", "failure"),
-    EventType.EXECUTION_ABORTED: ("error", "error"),
-    EventType.ROLLBACK_ENDED: ("failure", "failure"),
+    ReportedState.RUNNING: "pending",
+    ReportedState.SUCCEEDED: "success",
+    ReportedState.FAILED: "failure",
+    ReportedState.ABORTED: "error",
 }
-_RUNNING: Final = ("pending", "in_progress")
+_DEPLOYMENT_STATES: Final = {**_STATES, ReportedState.RUNNING: "in_progress"}
 
 
 class GitHubChannel(CommitStatusChannel):
@@ -50,18 +49,21 @@ class GitHubChannel(CommitStatusChannel):
     def report(self, api: JsonApi, base: str, report: CommitReport) -> DeliveryResult:
         # https://docs.github.com/en/rest/commits/statuses: the newest status of a context counts.
         url = self.get_repository_url(base, report.repository)
-        state, deployment_state = _STATES.get(report.event, _RUNNING)
         description = truncate_line(report.text, DESCRIPTION_CHARACTERS)
         status = {
-            "state": state,
+            "state": _STATES[report.state],
             "target_url": report.url,
             "description": description,
             "context": report.name,
         }
         answer = api.send("POST", f"{url}/statuses/{report.commit}", status)
-        for environment in report.environments:
+        for environment, state in report.deployments:
             number = self._get_or_create_deployment(api, url, report, environment)
-            change = {"state": deployment_state, "log_url": report.url, "description": description}
+            change = {
+                "state": _DEPLOYMENT_STATES[state],
+                "log_url": report.url,
+                "description": description,
+            }
             api.send("POST", f"{url}/deployments/{number}/statuses", change)
         return DeliveryResult(answer.status_code)
 

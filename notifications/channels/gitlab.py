@@ -7,15 +7,14 @@ from notifications.channels.base import ChannelInput, ChannelOption, DeliveryRes
 from notifications.channels.commit_statuses import CommitReport, CommitStatusChannel
 from notifications.channels.json_api import JsonApi, ServiceRefused
 from notifications.escaping import truncate_line
-from notifications.events import EventType
+from notifications.events import ReportedState
 
 DESCRIPTION_CHARACTERS: Final = 255
-# Every other event leaves the execution running.
 _STATES: Final = {
-    EventType.EXECUTION_SUCCEEDED: "success",
-    EventType.EXECUTION_FAILED: "failed",
-    EventType.EXECUTION_ABORTED: "canceled",
-    EventType.ROLLBACK_ENDED: "failed",
+    ReportedState.RUNNING: "running",
+    ReportedState.SUCCEEDED: "success",
+    ReportedState.FAILED: "failed",
+    ReportedState.ABORTED: "canceled",
 }
 _OPEN_STATES: Final = ("created", "running")
 
@@ -52,16 +51,15 @@ class GitLabChannel(CommitStatusChannel):
     def report(self, api: JsonApi, base: str, report: CommitReport) -> DeliveryResult:
         # https://docs.gitlab.com/api/commits/#set-commit-pipeline-status
         url = self.get_repository_url(base, report.repository)
-        state = _STATES.get(report.event, "running")
         status = {
-            "state": state,
+            "state": _STATES[report.state],
             "name": report.name,
             "target_url": report.url,
             "description": truncate_line(report.text, DESCRIPTION_CHARACTERS),
         }
         status_code = _send_status(api, f"{url}/statuses/{report.commit}", status)
-        for environment in report.environments:
-            self._report_deployment(api, url, report, environment, state)
+        for environment, state in report.deployments:
+            self._report_deployment(api, url, report, environment, _STATES[state])
         return DeliveryResult(status_code)
 
     def _report_deployment(

@@ -12,7 +12,7 @@ import pytest
 from guards.address_policy import PUBLIC_ONLY
 from notifications.channels.base import ChannelSettings
 from notifications.channels.registry import CHANNELS
-from notifications.events import EventType, NotificationEvent
+from notifications.events import EventType, NotificationEvent, ReportedState
 from notifications.models import Notification, NotificationRule
 from notifications.operations import create_test_notification
 from notifications.outbox import notify
@@ -102,8 +102,12 @@ def rule(
     )
 
 
+STATES = {SUCCEEDED: ReportedState.SUCCEEDED, FAILED: ReportedState.FAILED}
+
+
 def tell(scope: Scope, event: EventType, **more: Any) -> int:
     values: dict[str, Any] = {"execution": "e-1", "pipeline": "release", "environments": ("prod",)}
+    values |= {"deployments": (("prod", STATES.get(event, ReportedState.RUNNING)),)}
     values |= {"variables": {"sha": COMMIT}} | more
     return notify(NotificationEvent(event, scope, "Release #1 …", "/deployments/e-1/", **values))
 
@@ -185,3 +189,30 @@ def test_a_repository_that_is_none_is_refused(repository: str) -> None:
     assert [path for path, _ in CHANNELS["GitHub"].list_problems(settings, PUBLIC_ONLY)] == [
         "options.repository"
     ]
+
+
+def test_each_environment_gets_the_state_of_its_own_deployment(
+    rule: NotificationRule, project: Scope, git: GitService
+) -> None:
+    deployments = (("dev", ReportedState.SUCCEEDED), ("prod", ReportedState.FAILED))
+    tell(project, FAILED, environments=("dev", "prod", "dr"), deployments=deployments)
+    send_due_notifications()
+    failure = "failure" if rule.kind == "GitHub" else "failed"
+    assert git.statuses[0]["state"] == failure
+    assert [row["environment"] for row in git.deployments] == ["dev", "prod"]
+    states = [state for _, state in git.states] or [row["status"] for row in git.deployments]
+    assert states == ["success", failure]
+
+
+def test_a_notification_of_an_earlier_release_has_one_state_for_all_environments(
+    rule: NotificationRule, project: Scope, git: GitService
+) -> None:
+    tell(project, SUCCEEDED, environments=("dev", "prod"))
+    row = Notification.objects.get()
+    document = json.loads(row.body)
+    del document["deployments"]
+    Notification.objects.update(body=json.dumps(document))
+    send_due_notifications()
+    assert [deployment["environment"] for deployment in git.deployments] == ["dev", "prod"]
+    states = [state for _, state in git.states] or [deployment["status"] for deployment in git.deployments]
+    assert states == ["success", "success"]

@@ -1,5 +1,10 @@
 """Whoever asked is told how executions end, that they go back and why, and that they wait for people."""
 
+import json
+
+import pytest
+
+from catalog.models import Environment, Infrastructure
 from deployments.execution.operations import abort_execution, roll_back_execution
 from notifications.events import SUBSCRIBABLE_EVENTS, EventType
 from notifications.models import Notification
@@ -7,12 +12,13 @@ from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
 from tests.deployments.approvals.conftest import Panel, panel
 from tests.deployments.conftest import _full_buckets, drive
+from tests.deployments.engine.conftest import Write, job, pipeline_text, stage_text, write
 from tests.deployments.execution.conftest import Strategies, UntilAsked, strategies, until_asked
 from tests.fixtures.engine_driver import Drive
 from tests.notifications.conftest import Ruled
 from tests.notifications.webhook_receiver import Receiver
 
-__all__ = ["_full_buckets", "drive", "panel", "strategies", "until_asked"]
+__all__ = ["_full_buckets", "drive", "panel", "strategies", "until_asked", "write"]
 
 EVERYTHING = tuple(
     EventType(value) for value, _ in SUBSCRIBABLE_EVENTS if value != EventType.EXECUTION_STARTED
@@ -130,3 +136,40 @@ def test_a_step_that_waits_for_a_person_is_told_with_what_failed(
     assert (document["event"], document["execution"]) == ("intervention.waiting", str(execution.pk))
     assert "awaits manual intervention at step" in document["text"]
     assert "exited with code 1" in document["cause"]
+
+
+def _add_environment(identifier: str) -> None:
+    """Add an environment with the infrastructure of the demo."""
+    infrastructure = Infrastructure.objects.get(identifier="sandbox")
+    environment = Environment.objects.create(scope=demo(), identifier=identifier, name=identifier)
+    infrastructure.pk, infrastructure.environment = None, environment
+    infrastructure.save(force_insert=True)
+
+
+@pytest.mark.parametrize(
+    ("failing", "fields", "deployments", "place"),
+    [
+        ("", "when: {pipelineStatus: Success, condition: 'false'}", [["dev", "SUCCEEDED"]], "dev"),
+        ("dev", "", [["dev", "FAILED"]], "dev"),
+        ("prod", "", [["dev", "SUCCEEDED"], ["prod", "FAILED"]], "dev, prod"),
+    ],
+)
+def test_git_services_are_told_only_of_environments_that_the_execution_reached(
+    drive: Drive, ruled: Ruled, write: Write, failing: str, fields: str, deployments: list[str], place: str
+) -> None:
+    _add_environment("prod")
+    options = {"repository": "team/app", "commit": "sha"}
+    events = (EventType.EXECUTION_STARTED, EventType.EXECUTION_SUCCEEDED, EventType.EXECUTION_FAILED)
+    ruled(demo(), *events, kind="GitHub", secret="token", options=options)
+    wait = "- step: {identifier: pause, type: Wait, spec: {duration: 10s}}\n"
+    dev = stage_text(wait + (job(drive, "fails") if failing == "dev" else ""), "dev")
+    prod = stage_text(wait + (job(drive, "fails") if failing == "prod" else ""), "prod", fields)
+    prod = prod.replace("environmentRef: dev", "environmentRef: prod")
+    write(pipeline_text(dev, prod, variables="{sha: x}"))
+    drive.sandbox.fault("denied", service="ecs", operation="RunTask")
+    drive.run("done", inputs={"sha": "a" * 40})
+    started, ended = (json.loads(row.body) for row in Notification.objects.order_by("created_at"))
+    assert started["deployments"] == [["dev", "RUNNING"]]
+    assert started["environments"] == ended["environments"] == ["dev", "prod"]
+    assert ended["deployments"] == deployments
+    assert f"(myapp to {place})" in ended["text"]
