@@ -122,12 +122,9 @@ def _format_line(text: str) -> str:
 
 
 def _build_key(event: EventType, document: Mapping[str, Any]) -> str:
-    """Return the key of the trouble: its execution, delegate, Git sync or services."""
-    subject = (
-        document["execution"]
-        or document["delegate"]
-        or (document.get("git_sync") or {}).get("name")
-        or "/".join([*document["services"], *document["environments"]])
-    )
+    """Return the key of the trouble: its execution, its delegate, or the page of its drift or Git sync."""
     kind = _RESOLUTIONS.get(event, event)
-    return f"slipway/{document['scope']}/{kind}/{subject or document['id']}"[:255]
+    # Only the page tells ECS services of one name, or Git syncs of one name, apart.
+    page = document["url"] if kind in (EventType.DRIFT_FOUND, EventType.GIT_SYNC_FAILED) else ""
+    subject = document["execution"] or document["delegate"] or page or document["id"]
+    return f"slipway/{document['scope']}/{kind}/{subject}"[:255]

@@ -13,10 +13,11 @@ from apprise.plugins.slack import NotifySlack
 from guards.address_policy import PRIVATE_ALLOWED, PUBLIC_ONLY
 from notifications.channels.base import ChannelSettings, Delivery
 from notifications.channels.chat import AppriseChannel
+from notifications.channels.messages import build_message
 from notifications.channels.paging import OpsgenieChannel, PagerDutyChannel
 from notifications.channels.registry import CHANNELS
 from notifications.documents import build_document
-from notifications.events import EventType, NotificationEvent
+from notifications.events import EventType, GitSyncSubject, NotificationEvent
 from notifications.models import NotificationRule
 from rbac.models import Scope
 from tests.delegates.agent.certificates import make_certificates
@@ -218,6 +219,22 @@ def test_opsgenie_gets_an_alert_with_priority_and_alias_and_its_end(receiver: Re
     assert (alert.path, alert.headers["Authorization"]) == ("/v2/alerts", f"GenieKey {TOKEN}")
     assert (alert.document["priority"], alert.document["tags"]) == ("P3", ["slipway", "drift.found"])
     assert end.path.startswith("/v2/alerts/slipway%2Faccount%2Fdrift.found%2F7/close")
+
+
+def _build_key(event: EventType, path: str, **fields: Any) -> str:
+    fact = NotificationEvent(event, Scope.objects.account(), "Text", path, **fields)
+    return build_message(build_document(fact, UUID(int=7), get_database_time())).key
+
+
+def test_drift_and_git_syncs_of_one_name_have_keys_of_their_own() -> None:
+    web = {"services": ("web",), "environments": ("production",)}
+    found = _build_key(EventType.DRIFT_FOUND, "/drift/1/", **web)
+    assert found == _build_key(EventType.DRIFT_GONE, "/drift/1/", **web)
+    assert found != _build_key(EventType.DRIFT_FOUND, "/drift/2/", **web)
+    sync = GitSyncSubject("main", "")
+    failed = _build_key(EventType.GIT_SYNC_FAILED, "/git-syncs/1/", git_sync=sync)
+    assert failed == _build_key(EventType.GIT_SYNC_RECOVERED, "/git-syncs/1/", git_sync=sync)
+    assert failed != _build_key(EventType.GIT_SYNC_FAILED, "/git-syncs/2/", git_sync=sync)
 
 
 def test_every_kind_of_a_rule_has_a_channel_and_every_channel_a_kind() -> None:
