@@ -219,9 +219,16 @@ def _build_decoder(encoding: str) -> Callable[[bytes, int], bytes]:
     return lambda chunk, max_bytes: chunk
 
 
+def _describe_error(error: Exception) -> str:
+    if isinstance(error, httpx.LocalProtocolError):
+        # The library quotes the header, which may be a token.
+        return "a header has a character that HTTP does not allow"
+    return str(error) or type(error).__name__
+
+
 def _classify_failure(url: str, error: Exception) -> RequestFailed:
     host = urlsplit(url).hostname
-    text = str(error) or type(error).__name__
+    text = _describe_error(error)
     # Any other failure, of TLS too, may come after the server has done what was asked.
     is_before_request = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError)
     is_before_request |= isinstance(error, ssl.SSLError)

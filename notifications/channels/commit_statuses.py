@@ -141,7 +141,7 @@ class CommitStatusChannel(Channel):
         return f"{host}/{repository}"[:255] if repository else host
 
     def send(self, delivery: Delivery, reach: AddressPolicy) -> DeliveryResult:
-        api = JsonApi(self.service, self.build_headers(delivery.secret), reach)
+        api = JsonApi(self.service, self.build_headers(delivery.secret.strip()), reach)
         base = (delivery.url or self.default_url).rstrip("/")
         try:
             if delivery.event == EventType.TEST:

@@ -69,7 +69,7 @@ class PagerDutyChannel(PagingChannel):
         message = build_message(delivery.document)
         # https://developer.pagerduty.com/docs/send-alert-event
         event: dict[str, Any] = {
-            "routing_key": delivery.secret,
+            "routing_key": delivery.secret.strip(),
             "event_action": "resolve" if message.is_resolution else "trigger",
             "dedup_key": message.key,
         }
@@ -96,7 +96,7 @@ class OpsgenieChannel(PagingChannel):
     def send(self, delivery: Delivery, reach: AddressPolicy) -> DeliveryResult:
         message = build_message(delivery.document)
         alerts = f"{self.get_endpoint(delivery.options)}/v2/alerts"
-        headers = {"Authorization": f"GenieKey {delivery.secret}"}
+        headers = {"Authorization": f"GenieKey {delivery.secret.strip()}"}
         # https://docs.opsgenie.com/docs/alert-api; an alias keeps 512 characters.
         if message.is_resolution:
             url = f"{alerts}/{quote(message.key, safe='')}/close?identifierType=alias"

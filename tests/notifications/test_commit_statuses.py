@@ -135,6 +135,18 @@ def test_the_state_of_an_execution_stands_at_its_commit_and_deployment(
     assert header == (f"Bearer {TOKEN}" if is_github else TOKEN)
 
 
+def test_a_token_may_end_with_a_line_break(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    rule.secret = f"{TOKEN}\n"
+    rule.save(update_fields=["secret"])
+    tell(project, STARTED)
+    send_due_notifications()
+    assert Notification.objects.get().status == "DELIVERED"
+    header = receiver.received[0].headers["Authorization" if rule.kind == "GitHub" else "PRIVATE-TOKEN"]
+    assert header.removeprefix("Bearer ") == TOKEN
+
+
 def test_a_repetition_changes_nothing(rule: NotificationRule, project: Scope, git: GitService) -> None:
     tell(project, STARTED)
     send_due_notifications()
