@@ -198,12 +198,12 @@ def build_audit_values(rule: NotificationRule) -> dict[str, Any]:
 
 
 def _apply_spec(rule: NotificationRule, spec: NotificationRuleSpec, actor: User) -> None:
-    kept_token = rule.secret if rule.pk and not spec.unsigned else ""
+    url = spec.url or rule.url
+    # A token is never sent to another address than the one that it was entered for.
+    kept_token = rule.secret if rule.pk and not spec.unsigned and url == rule.url else ""
     errors = [
         *list_channel_problems(rule, spec),
-        *list_token_problems(
-            rule, spec.options, url=spec.url or rule.url, token=spec.secret or kept_token, actor=actor
-        ),
+        *list_token_problems(rule, spec.options, url=url, token=spec.secret or kept_token, actor=actor),
         *_validate_events(spec),
         *_validate_secret(spec),
         *list_filter_problems(spec.filters),

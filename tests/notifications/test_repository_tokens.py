@@ -1,5 +1,6 @@
 """Tokens of rules for Git services, from secrets and connectors, and the commits of triggers."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -156,3 +157,17 @@ def test_a_token_can_be_replaced_by_a_reference(
     assert NotificationRule.objects.get().secret == ""
     with pytest.raises(BadInput, match="not valid"):
         update_rule(actor=admin, rule=rule, spec=build_spec(receiver))
+
+
+@pytest.mark.django_db
+def test_an_entered_token_does_not_follow_a_rule_to_another_address(
+    project: Scope, admin: User, receiver: Receiver
+) -> None:
+    rule = create_git_rule(admin, project, build_spec(receiver, TOKEN, repository="a/b"))
+    update_rule(actor=admin, rule=rule, spec=build_spec(receiver, repository="a/b"))
+    elsewhere = NotificationRuleSpec("Commits", ("execution.failed",), url=receiver.url("/other"))
+    with pytest.raises(BadInput) as refused:
+        update_rule(actor=admin, rule=rule, spec=elsewhere)
+    assert [problem["path"] for problem in refused.value.errors] == ["secret"]
+    update_rule(actor=admin, rule=rule, spec=replace(elsewhere, secret=TOKEN))
+    assert NotificationRule.objects.get().url == receiver.url("/other")
