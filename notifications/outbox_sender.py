@@ -231,7 +231,7 @@ def record_result(claimed: ClaimedNotification, answer: DeliveryResult, now: dat
         rule.exclude(failures=0).update(failures=0, paused_until=None)
         return
     values = {"response_status": answer.status_code, "reason": answer.reason, "claimed_until": None}
-    if claimed.attempts >= NOTIFICATION_ATTEMPTS:
+    if answer.is_final or claimed.attempts >= NOTIFICATION_ATTEMPTS:
         attempt.update(status=FAILED, ended_at=now, **values)
     else:
         attempt.update(due_at=now + RETRY_DELAYS[min(claimed.attempts, len(RETRY_DELAYS)) - 1], **values)

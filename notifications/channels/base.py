@@ -35,10 +35,14 @@ class Delivery:
 
 @dataclass(frozen=True)
 class DeliveryResult:
-    """Result of a delivery: the status of the service or None, and the reason of a failure ("" if none)."""
+    """Result of a delivery: the status of the service or None, and the reason of a failure ("" if none).
+
+    With `is_final`, a repetition would change nothing.
+    """
 
     status_code: int | None
     reason: str = ""
+    is_final: bool = False
 
     @property
     def is_delivered(self) -> bool:

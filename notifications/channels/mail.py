@@ -73,14 +73,14 @@ class MailChannel(Channel):
     def send(self, delivery: Delivery, reach: AddressPolicy) -> DeliveryResult:
         if not delivery.url and not _has_own_server():
             return DeliveryResult(None, _NO_SERVER)
-        connection = _build_backend(urlsplit(delivery.url), reach) if delivery.url else get_connection()
+        connection = _build_backend(urlsplit(delivery.url), reach) if delivery.url else _get_own_backend()
         mail = _build_mail(delivery, connection)
         try:
             mail.send()
         except AddressRefused as problem:
             return DeliveryResult(None, format_reason(f"{problem}."))
-        except smtplib.SMTPRecipientsRefused:
-            return DeliveryResult(None, "The mail server refused the recipients.")
+        except smtplib.SMTPRecipientsRefused as problem:
+            return _describe_refused_recipients(problem, len(mail.to))
         except smtplib.SMTPResponseException as problem:
             code = problem.smtp_code if problem.smtp_code > 0 else None
             return DeliveryResult(code, f"The mail server answered {problem.smtp_code}.")
@@ -108,6 +108,21 @@ def _build_mail(delivery: Delivery, connection: BaseEmailBackend) -> EmailMessag
         headers={"Message-ID": f"<{delivery.key}@{host}>", "Auto-Submitted": "auto-generated"},
         connection=connection,
     )
+
+
+def _describe_refused_recipients(problem: smtplib.SMTPRecipientsRefused, count: int) -> DeliveryResult:
+    refused = problem.recipients
+    if len(refused) == count:
+        return DeliveryResult(None, "The mail server refused the recipients.")
+    # The others have the mail: it is repeated only for a refusal that the server calls temporary.
+    is_final = all(code >= 500 for code, _ in refused.values())
+    return DeliveryResult(None, f"The mail server refused {len(refused)} of {count} recipients.", is_final)
+
+
+def _get_own_backend() -> BaseEmailBackend:
+    """Return the backend of this installation."""
+    is_smtp = django_settings.EMAIL_BACKEND == "django.core.mail.backends.smtp.EmailBackend"
+    return StrictEmailBackend() if is_smtp else get_connection()
 
 
 def _has_own_server() -> bool:
@@ -142,6 +157,27 @@ def _build_backend(server: SplitResult, reach: AddressPolicy) -> "CheckedEmailBa
     )
 
 
+class StrictEmailBackend(EmailBackend):
+    """Mail backend that fails if the server refuses some of the recipients."""
+
+    @property
+    def connection_class(self) -> type[smtplib.SMTP]:
+        return StrictSmtpOverTls if self.use_ssl else StrictSmtp
+
+
+class StrictSmtp(smtplib.SMTP):
+    """SMTP client that raises `SMTPRecipientsRefused` also if the server took the mail for the others."""
+
+    def sendmail(self, *args: Any, **options: Any) -> dict[str, tuple[int, bytes]]:
+        if refused := super().sendmail(*args, **options):
+            raise smtplib.SMTPRecipientsRefused(refused)
+        return refused
+
+
+class StrictSmtpOverTls(StrictSmtp, smtplib.SMTP_SSL):
+    """The same over TLS."""
+
+
 class CheckedEmailBackend(EmailBackend):
     """Mail backend that connects only to addresses of a policy."""
 
@@ -159,7 +195,7 @@ class CheckedEmailBackend(EmailBackend):
         return connect
 
 
-class CheckedSmtp(smtplib.SMTP):
+class CheckedSmtp(StrictSmtp):
     """SMTP client that resolves the name once, checks every address, and connects to the first."""
 
     def __init__(self, *args: Any, reach: AddressPolicy, **options: Any) -> None:

@@ -13,8 +13,12 @@ from notifications.channels.base import ChannelSettings, Delivery, DeliveryResul
 from notifications.channels.mail import MailChannel
 from notifications.documents import build_document
 from notifications.events import EventType, NotificationEvent
+from notifications.models import Notification, NotificationRule
+from notifications.outbox import notify
+from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
 from tests.fixtures.mail_server import MailServer, serving_mail
+from tests.notifications.conftest import Ruled
 from tests.secret_watch.marker import planted
 from web.clock import get_database_time
 
@@ -113,3 +117,29 @@ def test_a_usual_mail_server_is_taken() -> None:
     )
     assert list(MailChannel().list_problems(settings, PUBLIC_ONLY)) == []
     assert MailChannel().describe_target(settings) == "a@example.com"
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+@pytest.mark.parametrize(("answer", "is_final"), [("550 no mailbox", True), ("450 later", False)])
+def test_a_mail_that_some_recipients_did_not_get_has_failed(
+    mail_server: MailServer, settings: Any, answer: str, is_final: bool, is_own: bool
+) -> None:
+    mail_server.refusals["dev@example.com"] = answer
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
+    result = send("" if is_own else f"smtp://127.0.0.1:{mail_server.port}")
+    assert mail_server.recipients == ["ops@example.com"]
+    assert result == DeliveryResult(None, "The mail server refused 1 of 2 recipients.", is_final)
+
+
+def test_a_mail_for_a_recipient_that_does_not_exist_is_not_repeated_to_the_others(
+    mail_server: MailServer, ruled: Ruled, project: Scope
+) -> None:
+    mail_server.refusals["dev@example.com"] = "550 no mailbox"
+    options = {"recipients": "ops@example.com dev@example.com"}
+    url = f"smtp://127.0.0.1:{mail_server.port}"
+    ruled(project, EventType.EXECUTION_FAILED, kind=NotificationRule.Kind.EMAIL, url=url, options=options)
+    notify(NotificationEvent(EventType.EXECUTION_FAILED, project, "Release #12 failed", "/deployments/7/"))
+    send_due_notifications()
+    assert Notification.objects.get().status == Notification.Status.FAILED
