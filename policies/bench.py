@@ -113,7 +113,7 @@ def _evaluate(text: str, paths: Sequence[str], named: NamedDocument) -> Evaluati
     try:
         is_met = conditions.evaluate_condition(text, conditions.CelDocument(named.document))
     except (conditions.EvaluationFailed, ValueError) as failed:
-        reason = f"The condition cannot be evaluated: {failed}."
+        reason = f"The condition cannot be evaluated: {str(failed).rstrip('.')}."
     milliseconds = round((time.perf_counter() - start) * 1000, 1)
     values = tuple(
         NamedValue(path, _read_value(named.document, path))

@@ -16,7 +16,7 @@ import lark
 from celpy import celtypes
 from celpy.adapter import json_to_cel
 from celpy.celparser import CELParseError
-from celpy.evaluation import Activation, CELEvalError, CELUnsupportedError, Evaluator
+from celpy.evaluation import Activation, CELEvalError, CELSyntaxError, CELUnsupportedError, Evaluator
 
 from guards.limits import POLICY_CONDITION_CHARACTERS, POLICY_CONDITION_DEPTH, POLICY_EVALUATION_MILLISECONDS
 from guards.patterns import PatternRejected, has_match
@@ -28,6 +28,8 @@ _VALUE_ERRORS: Final = (
     ArithmeticError,
     AttributeError,
     LookupError,
+    # Of the files of time zones.
+    OSError,
     RecursionError,
     TypeError,
     ValueError,
@@ -120,6 +122,10 @@ def evaluate_condition(
         result = _BoundedEvaluator(compiled.tree, runner.new_activation(), deadline).evaluate(document.values)
     except _DeadlineExceeded as stopped:
         raise EvaluationFailed(f"it took longer than {POLICY_EVALUATION_MILLISECONDS}") from stopped
+    except CELSyntaxError as error:
+        # The library finds a macro without a variable only here.
+        message = "A macro such as all or exists begins with the name of a variable."
+        raise InvalidCondition(message, error.line or 1, error.column or 1) from error
     except _VALUE_ERRORS as error:
         raise _describe_error(error) from error
     if not isinstance(result, celtypes.BoolType):
@@ -177,6 +183,8 @@ def _require_flat(text: str) -> None:
 def _describe_error(error: Exception) -> EvaluationFailed:
     if isinstance(error, RecursionError):
         return EvaluationFailed("it is nested too deeply")
+    if isinstance(error, OSError):
+        return EvaluationFailed("it names an unknown time zone")
     # The library appends all values of the document.
     message = str(error.args[0] if error.args else error).partition(" (in activation")[0]
     if message.startswith("undeclared reference"):

@@ -48,6 +48,7 @@ def test_a_condition_is_evaluated_on_the_document(condition: str, is_met: bool) 
         ("attempt.all(a, a > 1)", "iterable"),
         ("!" * 900 + "true", "nested too deeply"),
         ("artifact.tag", "neither true nor false"),
+        ("timestamp('2020-01-01T00:00:00Z').getHours('America') == 1", "unknown time zone"),
     ],
 )
 def test_a_condition_without_a_result_fails_with_the_reason(condition: str, message: str) -> None:
@@ -70,6 +71,14 @@ def test_a_condition_that_cannot_be_parsed_is_refused_with_its_place(
     with pytest.raises(InvalidCondition) as refusal:
         compile_condition(condition)
     assert (refusal.value.line, refusal.value.column) == (line, column)
+
+
+@pytest.mark.parametrize("condition", ["stages.all('s', true)", "stages.exists(1, true)"])
+def test_a_macro_without_a_variable_is_refused(condition: str) -> None:
+    problem = find_condition_problem(f"attempt > 0 &&\n{condition}", PolicyRule.Subject.RUN)
+    assert problem is not None
+    assert (problem["path"], problem["line"]) == ("condition", 2)
+    assert "begins with the name of a variable" in problem["message"]
 
 
 @pytest.mark.parametrize("condition", ["true || " * 300 + "true", "(" * 13 + "true" + ")" * 13])
