@@ -237,15 +237,19 @@ def _test_aws_locally(connector: Connector, region: str) -> ConnectorTest:
 
 
 def record_connector_test(*, actor: Principal, connector: Connector, result: ConnectorTest) -> None:
-    """Store the result of a test on the connector."""
-    connector.last_tested_at = timezone.now()
-    connector.last_test_ok = result.ok
-    connector.last_test_message = result.message
-    connector.last_test_report = result.to_json()
+    """Store the result of a test on the connector, unless somebody has changed it since it was loaded."""
+    values = {
+        "last_tested_at": timezone.now(),
+        "last_test_ok": result.ok,
+        "last_test_message": result.message,
+        "last_test_report": result.to_json(),
+    }
     with transaction.atomic():
-        connector.save(
-            update_fields=["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
-        )
+        unchanged = Connector.objects.filter(pk=connector.pk, updated_at=connector.updated_at)
+        if not unchanged.update(**values):
+            return
+        for name, value in values.items():
+            setattr(connector, name, value)
         after = {"ok": result.ok, "message": result.message}
         record_audit_entry(actor=actor, action="connector.test", thing=connector, after=after)
 

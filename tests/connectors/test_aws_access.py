@@ -109,3 +109,14 @@ def test_a_changed_connector_has_another_door(connector: Connector, admin: User)
     assert aws_access.build_cache_key(Connector.objects.get(pk=connector.pk)) == before
     update_connector(actor=admin, connector=connector, spec={**connector.spec, "test_region": "eu-west-1"})
     assert aws_access.build_cache_key(connector) != before
+
+
+def test_the_result_of_a_test_is_not_stored_on_a_connector_that_was_changed_meanwhile(
+    connector: Connector, admin: User
+) -> None:
+    stale = Connector.objects.get(pk=connector.pk)
+    update_connector(actor=admin, connector=connector, spec={**connector.spec, "test_region": "eu-west-1"})
+    assert run_connector_test(actor=admin, connector=stale).ok
+    connector.refresh_from_db()
+    assert (connector.last_test_ok, connector.last_test_message) == (None, "")
+    assert not AuditEntry.objects.filter(action="connector.test").exists()
