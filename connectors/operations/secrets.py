@@ -185,7 +185,16 @@ def _clear_connector_tests(secret: Secret) -> None:
     # Through save, not update: a changed moment gives the connector another door.
     for connector in Connector.objects.filter(Q(secret=secret) | Q(session_token=secret)):
         connector.clear_test_result()
-        connector.save()
+        # Only these columns: somebody may change the others at the same time.
+        connector.save(
+            update_fields=[
+                "last_tested_at",
+                "last_test_ok",
+                "last_test_message",
+                "last_test_report",
+                "updated_at",
+            ]
+        )
 
 
 def _build_audit_values(secret: Secret) -> dict[str, str | int]:

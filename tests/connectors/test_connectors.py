@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.db.models.signals import pre_save
 from pytest_django import Settings
 
 from aws.clients import AccessKey, AssumedRole, DefaultChain
@@ -167,6 +168,23 @@ def test_a_replaced_secret_is_used_by_the_next_call(
     assert get_credentials(Connector.objects.get(pk=connector.pk)) == AccessKey(
         "AKIAIOSFODNN7EXAMPLE", planted("another-value")
     )
+
+
+def test_a_replaced_secret_does_not_undo_a_change_of_its_connector_at_the_same_moment(
+    connector: Connector, secret: Secret, admin: User
+) -> None:
+    def change_meanwhile(**_: object) -> None:
+        Connector.objects.filter(pk=connector.pk).update(name="Renamed")
+
+    pre_save.connect(change_meanwhile, sender=Connector)
+    try:
+        update_secret(actor=admin, secret=secret, value=planted("another-value"))
+    finally:
+        pre_save.disconnect(change_meanwhile, sender=Connector)
+    before = connector.updated_at
+    connector.refresh_from_db()
+    assert connector.name == "Renamed"
+    assert connector.updated_at > before
 
 
 def test_a_secret_of_another_project_cannot_be_used(
