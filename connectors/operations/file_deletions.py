@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from connectors.file_store import filter_folder_contents
 from connectors.models import FileDeletion, FileNode
-from connectors.operations.files import build_audit_values, create_parent_folders
+from connectors.operations.files import build_audit_values, create_parent_folders, require_for_all
 from connectors.usages import require_unused_file
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
@@ -24,17 +24,16 @@ def delete_file(
     """Delete a file with its history, or a folder: an empty one, or any `with_content`.
 
     It can be restored for 30 days. Raises `Conflict` for a folder with content, and `ResourceInUse` for a
-    used file, unless `although_used`.
+    used file, unless `although_used`. The content needs the permission too.
     """
     require(actor, "core_file_delete", node)
     with transaction.atomic():
-        content_count = (
-            filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path).count()
-            if node.is_folder
-            else 0
-        )
+        contents = filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path)
+        content_count = contents.count() if node.is_folder else 0
         if content_count and not with_content:
             raise Conflict(f"{node.path} is not empty: it contains {content_count} files and folders.")
+        if content_count:
+            require_for_all(actor, "core_file_delete", contents)
         if not although_used:
             require_unused_file(node, actor)
         action = "folder.delete" if node.is_folder else "file.delete"
@@ -56,6 +55,7 @@ def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
     """
     require(actor, "core_file_edit", deletion)
     deleted = FileNode.with_deleted.filter(deletion=deletion)
+    require_for_all(actor, "core_file_edit", deleted)
     with transaction.atomic():
         paths = list(deleted.values_list("path", flat=True))
         existing = FileNode.objects.filter(scope=deletion.scope, path__in=paths).order_by("path").first()
@@ -77,6 +77,7 @@ def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
 def purge_deletion(*, actor: User, deletion: FileDeletion) -> None:
     """Delete the nodes of a deletion permanently."""
     require(actor, "core_file_delete", deletion)
+    require_for_all(actor, "core_file_delete", FileNode.with_deleted.filter(deletion=deletion))
     with transaction.atomic():
         record_audit_entry(actor=actor, action="file.forget", thing=deletion, before={"path": deletion.path})
         _purge(FileDeletion.objects.filter(pk=deletion.pk))

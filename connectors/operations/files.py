@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Max, Value
+from django.db.models import F, Max, QuerySet, Value
 from django.db.models.functions import Concat, Length, Substr
 from django.utils import timezone
 
@@ -19,7 +19,7 @@ from connectors.usages import require_unused_file
 from guards.limits import PATH_CHARACTERS
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
-from rbac.policy import NotVisible, require
+from rbac.policy import Forbidden, NotVisible, can, filter_visible, require
 from web.http.problems import BadInput, Conflict, VersionConflict
 
 NOTE_CHARACTERS = 200
@@ -39,12 +39,12 @@ def save_file(
     `expected_version` is the version that the user saw, 0 for none. Raises `VersionConflict` for another
     version, `Conflict` for a folder with the path, `BadInput` for an invalid path, content or note.
     """
-    require(actor, "core_file_edit", scope)
     path, content, note = normalize_path(path), normalize_content(content), _normalize_note(note)
     with transaction.atomic():
-        create_parent_folders(actor, scope, path)
         node = FileNode.objects.filter(scope=scope, path=path).first()
+        require(actor, "core_file_edit", node or scope)
         if node is None:
+            create_parent_folders(actor, scope, path)
             return _create_file(actor, scope, path, content, expected_version, note)
         if node.is_folder:
             raise Conflict(f"{path} is a folder.")
@@ -88,6 +88,12 @@ def create_parent_folders(actor: User, scope: Scope, path: str) -> None:
             )
         elif not is_folder_by_path[folder]:
             raise Conflict(f"{folder} is a file, so it cannot contain files.")
+
+
+def require_for_all(actor: User, permission: str, nodes: QuerySet[FileNode]) -> None:
+    """Check the permission on each of these files and folders. Raises `Forbidden`."""
+    if filter_visible(actor, permission, nodes).count() != nodes.count():
+        raise Forbidden(permission)
 
 
 def build_audit_values(node: FileNode) -> dict[str, Any]:
@@ -159,7 +165,8 @@ def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = F
     """Move a file, or a folder with its content, to another path in the same scope, with its history.
 
     Raises `BadInput` for an invalid path, `Conflict` for a used path. Raises `ResourceInUse` if the old path
-    is referenced, unless `although_used`.
+    is referenced, unless `although_used`. The scope needs the permission too: the content and
+    the new path are not the node's own.
     """
     require(actor, "core_file_edit", node)
     old, path = node.path, normalize_path(path)
@@ -169,6 +176,8 @@ def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = F
         raise _build_path_error(
             "A folder cannot be moved into itself." if node.is_folder else f"{old} is not a folder."
         )
+    if not can(actor, "core_file_edit", node.scope):
+        raise Forbidden("core_file_edit")
     with transaction.atomic():
         if FileNode.objects.filter(scope=node.scope, path=path).exists():
             raise Conflict(f"A file or folder {path} already exists.")

@@ -59,6 +59,7 @@ def show_file(request: PageRequest, pk: int) -> HttpResponse:
         "reference": build_reference(node, scope) if is_above else node.path,
         "uses": find_usages(node, request.user),
         "rights": get_permissions(request.user, node),
+        "can_move": can(request.user, EDIT_PERMISSION, node.scope),
     }
     if node.is_folder:
         content["held"] = list_folder_contents(node.scope, node.path).select_related("updated_by")[

@@ -5,11 +5,19 @@ from django.db import IntegrityError, transaction
 
 from connectors.file_store import FileNotInStore, StoredFile, build_reference, read_files
 from connectors.models import FileNode
-from connectors.operations import create_folder, delete_file, save_file
+from connectors.operations import (
+    create_folder,
+    delete_file,
+    move_file,
+    purge_deletion,
+    save_file,
+    undelete_files,
+)
 from connectors.queries import list_folder_contents
 from guards.limits import SPEC_BYTES
-from rbac.models import AuditEntry, Scope, User
+from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User
 from rbac.policy import Forbidden, NotVisible
+from tests.fixtures.people import make_person
 from web.http.problems import BadInput, Conflict, VersionConflict
 
 
@@ -159,6 +167,52 @@ def test_nobody_without_the_right_writes_files(
             create_folder(actor=person, scope=project, path="/f")
         with pytest.raises(refusal):
             delete_file(actor=person, node=node)
+
+
+def build_narrow_editor(scope: Scope, path: str) -> User:
+    """Return a person who may edit and delete the file or folder with one path."""
+    group = ResourceGroup.objects.create(scope=scope, identifier="one_file", name="One file")
+    group.entries.create(resource="file", identifier=path)
+    role = Role.objects.get(identifier="project_admin", scope=None)
+    person = make_person("narrow")
+    RoleAssignment.objects.create(user=person, role=role, scope=scope, resource_group=group)
+    return person
+
+
+def test_who_may_edit_one_file_saves_it_and_no_other(project: Scope, admin: User) -> None:
+    node = save(admin, project, "/web/task.yaml")
+    save(admin, project, "/web/other.yaml")
+    person = build_narrow_editor(project, "/web/task.yaml")
+    assert save(person, project, "/web/task.yaml", "b: 2\n").version == 2
+    for path in ("/web/other.yaml", "/web/new.yaml"):
+        with pytest.raises(NotVisible):
+            save(person, project, path)
+    with pytest.raises(Forbidden):
+        move_file(actor=person, node=node, path="/web/new.yaml")
+    assert sorted(FileNode.objects.values_list("path", flat=True)) == [
+        "/web",
+        "/web/other.yaml",
+        "/web/task.yaml",
+    ]
+
+
+def test_a_folder_is_not_moved_or_deleted_with_files_of_others(project: Scope, admin: User) -> None:
+    node = save(admin, project, "/web/task.yaml")
+    folder = FileNode.objects.get(path="/web")
+    person = build_narrow_editor(project, "/web")
+    for change in (
+        lambda: move_file(actor=person, node=folder, path="/api"),
+        lambda: delete_file(actor=person, node=folder, with_content=True),
+    ):
+        with pytest.raises(Forbidden):
+            change()
+    node.refresh_from_db()
+    assert (node.path, node.deletion) == ("/web/task.yaml", None)
+    deletion = delete_file(actor=admin, node=folder, with_content=True)
+    with pytest.raises(Forbidden):
+        purge_deletion(actor=person, deletion=deletion)
+    with pytest.raises(Forbidden):
+        undelete_files(actor=person, deletion=deletion)
 
 
 def test_every_change_of_a_file_is_audited(project: Scope, admin: User) -> None:
