@@ -30,6 +30,12 @@ class _CausePattern:
     fatal: bool = False
 
 
+# ECS tries again after these, and AWS puts them behind the same words as permanent reasons.
+_TRANSIENT = (
+    r"i/o timeout|handshake timeout|timed out|timeout exceeded|deadline exceeded|connection re(set|fused)"
+    r"|connection issue|too ?many ?requests|rate limit"
+    r"|\b5\d\d (internal server error|bad gateway|service unavailable|gateway time-?out)"
+)
 _PATTERNS = (
     _CausePattern(
         r"not authorized to perform: ?ecr:",
@@ -46,7 +52,8 @@ _PATTERNS = (
         "Check that the role exists in this account, and that it trusts ecs-tasks.amazonaws.com.",
     ),
     _CausePattern(
-        r"CannotPull\w*.*(not found|manifest unknown|not exist|unauthorized|denied|failed to resolve ref)",
+        rf"CannotPull(?!.*({_TRANSIENT}))"
+        r".*(not found|manifest unknown|not exist|unauthorized|forbidden|denied)",
         "IMAGE_NOT_FOUND",
         "The image of container {container} cannot be pulled: {image}.",
         "Check the image name and tag, and that the execution role may pull from this registry.",
@@ -73,7 +80,7 @@ _PATTERNS = (
         fatal=True,
     ),
     _CausePattern(
-        r"ResourceInitializationError.*(log|logger)",
+        rf"ResourceInitializationError(?!.*({_TRANSIENT})).*(log|logger)",
         "LOG_GROUP_MISSING",
         "The log group of the task cannot be used.",
         "Create the log group, or set awslogs-create-group and allow the role logs:CreateLogGroup.",
