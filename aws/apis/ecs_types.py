@@ -166,6 +166,9 @@ class EcsContainer:
         )
 
 
+_ADDRESSES = ("privateIPv4Address", "privateIPv6Address")
+
+
 @dataclass(frozen=True)
 class EcsTask:
     """One ECS task, running or stopped within the last hour."""
@@ -204,6 +207,15 @@ class EcsTask:
             stopped_at=parse_timestamp(raw.get("stoppedAt")),
             raw=dict(raw),
         )
+
+    def list_addresses(self) -> list[str]:
+        """Return the private addresses of the task's own network interface, if it has one."""
+        return [
+            detail["value"]
+            for attachment in self.raw.get("attachments", ())
+            for detail in attachment.get("details", ())
+            if detail.get("name") in _ADDRESSES and detail.get("value")
+        ]
 
 
 @dataclass(frozen=True)

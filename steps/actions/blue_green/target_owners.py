@@ -12,7 +12,6 @@ from steps.actions.blue_green.listener_rules import format_target_group
 from steps.actions.blue_green.traffic import list_target_groups
 from steps.actions.context import StepContext
 
-_ADDRESSES = ("privateIPv4Address", "privateIPv6Address")
 _SERVICE_GROUP_PREFIX = "service:"
 
 
@@ -184,7 +183,7 @@ class _TaskIndex:
     def _add_task(self, task: EcsTask, instance_id: str) -> None:
         group = task.raw.get("group", "")
         name = group.removeprefix(_SERVICE_GROUP_PREFIX) if group.startswith(_SERVICE_GROUP_PREFIX) else ""
-        for address in _list_addresses(task):
+        for address in task.list_addresses():
             # A stopped task may have had the address before the running one.
             self._by_address.setdefault(address, name)
         for container in task.raw.get("containers", ()):
@@ -196,10 +195,3 @@ class _TaskIndex:
         if target.id in self._by_address:
             return self._by_address[target.id]
         return self._by_port.get((target.id, target.port))
-
-
-def _list_addresses(task: EcsTask) -> Iterator[str]:
-    for attachment in task.raw.get("attachments", ()):
-        for detail in attachment.get("details", ()):
-            if detail.get("name") in _ADDRESSES and detail.get("value"):
-                yield detail["value"]

@@ -187,7 +187,10 @@ def _has_healthy_task(context: StepContext, service: EcsService, deployment_id: 
     unchecked = [task for task in tasks if task.health != "UNHEALTHY"]
     healthy_addresses = _list_healthy_addresses(context, service) if unchecked else None
     if healthy_addresses is not None:
-        return any(_get_private_address(task) in healthy_addresses for task in unchecked)
+        if any(healthy_addresses.intersection(task.list_addresses()) for task in unchecked):
+            return True
+        # A port of its instance is the target of a task without an address.
+        unchecked = [task for task in unchecked if not task.list_addresses()]
     if _RUNNING_TASKS_KEY in context.progress:
         return any(task.id in context.progress[_RUNNING_TASKS_KEY] for task in unchecked)
     if not unchecked:
@@ -198,7 +201,7 @@ def _has_healthy_task(context: StepContext, service: EcsService, deployment_id: 
 
 def _list_running_tasks(context: StepContext, service: EcsService, deployment_id: str) -> list[EcsTask]:
     arns = context.ecs.list_tasks(context.cluster, service=service.name, desired_status="RUNNING")
-    tasks = context.ecs.describe_tasks(context.cluster, arns[:100]) if arns else []
+    tasks = context.ecs.describe_tasks(context.cluster, arns)
     return [task for task in tasks if task.started_by == deployment_id and task.last_status == "RUNNING"]
 
 
@@ -217,15 +220,6 @@ def _list_healthy_addresses(context: StepContext, service: EcsService) -> set[st
         context.log(f"{error.display_message} The health of the targets is not known.", "warning")
         return None
     return {target.id for target in targets if target.state == "healthy"}
-
-
-def _get_private_address(task: EcsTask) -> str:
-    """Return the private address of a task with a network interface of its own, else nothing."""
-    for attachment in task.raw.get("attachments", []):
-        for detail in attachment.get("details", []):
-            if detail.get("name") == "privateIPv4Address":
-                return str(detail.get("value", ""))
-    return ""
 
 
 @dataclass(frozen=True)

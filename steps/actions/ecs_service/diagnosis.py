@@ -72,7 +72,7 @@ def diagnose_deployment(
     list the tasks.
     """
     arns = context.ecs.list_tasks(context.cluster, service=service.name, desired_status="STOPPED")
-    stopped = context.ecs.describe_tasks(context.cluster, arns[:100]) if arns else []
+    stopped = context.ecs.describe_tasks(context.cluster, arns)
     deployment = service.find_deployment(deployment_id)
     tasks = [task for task in stopped if is_of_deployment(task, deployment_id, deployment)]
     _log_manual_stops(context, tasks)
@@ -143,7 +143,7 @@ def _has_healthy_task_started(
 ) -> bool:
     """Return whether a task of ours has outlived the failing ones, by AWS's own clock."""
     arns = context.ecs.list_tasks(context.cluster, service=service.name, desired_status="RUNNING")
-    running = context.ecs.describe_tasks(context.cluster, arns[:100]) if arns else []
+    running = context.ecs.describe_tasks(context.cluster, arns)
     for task in running:
         if task.started_by != deployment_id or task.started_at is None:
             continue
