@@ -47,6 +47,7 @@ _UNAUTHENTICATED_CODES = {
 }
 _INVALID_CODES = {
     "ClientException",
+    "ConflictException",
     "MissingParameter",
     "MalformedQueryString",
     "UnsupportedFeatureException",

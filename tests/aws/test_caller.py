@@ -52,6 +52,7 @@ def test_an_answer_is_plain_json_without_metadata(endpoint: Endpoint, caller: Bo
         ("ClientException", "Unable to describe task definition.", 400, NotFound),
         ("ClientException", "No Fargate configuration exists for given values.", 400, Invalid),
         ("InvalidParameterException", "Creation of service was not idempotent.", 400, Invalid),
+        ("ConflictException", "The service deployment cannot be rolled back.", 400, Invalid),
         (
             "ExpiredTokenException",
             "The security token included in the request is expired",

@@ -36,7 +36,7 @@ class UpdateNativeService(CreateOrUpdateService):
     """Create or update a service that ECS deploys by its own strategy.
 
     The undo stops an open service deployment, so that ECS gives the traffic back. A completed one is undone
-    by an update to the earlier revision, which ECS deploys by the same strategy.
+    by an update to the earlier revision, which ECS deploys by the same strategy. A new service is deleted.
     """
 
     moves_traffic = True
@@ -61,6 +61,9 @@ class UpdateNativeService(CreateOrUpdateService):
         context.set_outputs(**{SERVICE_DEPLOYMENT: service.raw.get("currentServiceDeployment") or ""})
 
     def prepare_undo(self, context: StepContext) -> None:
+        if not has_existed_before(context):
+            # ECS stops no deployment without an earlier revision; the undo deletes the service.
+            return
         deployment = find_own_deployment(context)
         if deployment is None or deployment.status not in OPEN_STATUSES:
             return
@@ -87,7 +90,7 @@ class UpdateNativeService(CreateOrUpdateService):
         return NotApplied() if late else Unconfirmed()
 
     def may_undo(self, context: StepContext) -> bool:
-        deployment = find_own_deployment(context)
+        deployment = find_own_deployment(context) if has_existed_before(context) else None
         if deployment is not None:
             log_deployment_changes(context, deployment)
             if deployment.status == "ROLLBACK_FAILED":
@@ -98,6 +101,8 @@ class UpdateNativeService(CreateOrUpdateService):
         return super().may_undo(context)
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
+        if not has_existed_before(saved):
+            return super().describe_undo(saved)
         sentence = "Stop the service deployment if ECS has not completed it: ECS gives the traffic back"
         return (sentence, *super().describe_undo(saved))
 

@@ -70,6 +70,13 @@ def test_a_crash_is_diagnosed_and_the_traffic_never_moves(native: Native) -> Non
     assert operations.count("UpdateService") == operations.count("StopServiceDeployment") == 1
 
 
+def test_a_failed_first_deployment_is_undone_by_deleting_its_service(native: Native) -> None:
+    execution = native.run("crash")
+    assert _get_result(execution) == ("FAILED", "ROLLED_BACK"), native.log(execution)[-12:]
+    assert native.shop.service("shop") == {}
+    assert "StopServiceDeployment" not in native.shop.drive.effects()
+
+
 def test_an_alarm_in_the_bake_time_is_told_as_the_cause(native: Native) -> None:
     metric = {"Namespace": "Shop", "MetricName": "Errors", "Period": 60, "EvaluationPeriods": 1}
     rule = {"Threshold": 1, "ComparisonOperator": "GreaterThanThreshold", "Statistic": "Sum"}
