@@ -51,8 +51,9 @@ class OwnDeployment:
 def evaluate_deployment(service: EcsService | None, own_deployment: OwnDeployment) -> HealthVerdict:
     """Return the verdict on one read of the ECS service.
 
-    COMPLETED means: our id is PRIMARY, its rollout is COMPLETED, the task definition is ours, and the desired
-    tasks run: at least one, unless our own write requested none. The event text is never evidence (T19).
+    COMPLETED means: our id is PRIMARY, its rollout is COMPLETED (without a state: no other deployment is
+    left), the task definition is ours, and the desired tasks run: at least one, unless our own write
+    requested none. The event text is never evidence (T19).
     """
     if service is None or service.status != "ACTIVE" or service.primary is None:
         return HealthVerdict.MAYBE_GONE
@@ -94,7 +95,7 @@ def _evaluate_primary(
 ) -> HealthVerdict:
     if primary.task_definition != own_deployment.task_definition:
         return HealthVerdict.GOING
-    is_completed = primary.rollout_state == "COMPLETED"
+    is_completed = _is_rollout_completed(service, primary, own_deployment)
     # ECS counts the instances of a DAEMON service after our write.
     expects_tasks = is_completed if is_daemon(service.raw) else own_deployment.desired_count > 0
     if primary.desired == 0 and expects_tasks:
@@ -102,6 +103,15 @@ def _evaluate_primary(
         return HealthVerdict.MAYBE_NO_TASKS
     is_complete = primary.running >= primary.desired and is_completed
     return HealthVerdict.COMPLETED if is_complete else HealthVerdict.GOING
+
+
+def _is_rollout_completed(service: EcsService, primary: EcsDeployment, own_deployment: OwnDeployment) -> bool:
+    if primary.rollout_state:
+        return primary.rollout_state == "COMPLETED"
+    # AWS returns no rolloutState behind a Classic Load Balancer (ECS API, Deployment).
+    has_none_requested = own_deployment.desired_count == 0 and not is_daemon(service.raw)
+    is_alone = len(service.deployments) == 1 and not primary.pending
+    return is_alone and primary.running >= primary.desired and (primary.desired > 0 or has_none_requested)
 
 
 def was_rolled_back_by_aws(service: EcsService, own_deployment: OwnDeployment) -> bool:

@@ -69,6 +69,25 @@ def test_a_sight_is_judged_by_the_id_of_the_deployment_and_what_runs(
     assert evaluate_deployment(service_state, OURS) is verdict
 
 
+@pytest.mark.parametrize(
+    ("service_state", "verdict"),
+    [
+        (service(deployment(2, rolloutState=None)), HealthVerdict.COMPLETED),
+        (service(deployment(2, rolloutState=None, runningCount=2)), HealthVerdict.GOING),
+        (service(deployment(2, rolloutState=None, pendingCount=1)), HealthVerdict.GOING),
+        (service(deployment(2, rolloutState=None), deployment(1, "ACTIVE")), HealthVerdict.GOING),
+        (
+            service(deployment(2, rolloutState=None, desiredCount=0, runningCount=0)),
+            HealthVerdict.MAYBE_NO_TASKS,
+        ),
+    ],
+)
+def test_behind_a_classic_load_balancer_the_only_deployment_is_completed_when_its_tasks_run(
+    service_state: EcsService, verdict: HealthVerdict
+) -> None:
+    assert evaluate_deployment(service_state, OURS) is verdict
+
+
 def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:
     none = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", was_observed=True, desired_count=0)
     assert (
