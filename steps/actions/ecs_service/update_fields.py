@@ -10,6 +10,16 @@ from aws.apis.ecs_types import EcsService
 DEPLOYMENT_FIELDS = ("serviceConnectConfiguration", "volumeConfigurations", "vpcLatticeConfigurations")
 # AWS shows these on service revisions alone.
 REVISION_FIELDS = ("gatewayConnectors", "monitoring")
+# A change of any starts a deployment (UpdateService API).
+_DEPLOYING_FIELDS = {
+    *DEPLOYMENT_FIELDS,
+    *REVISION_FIELDS,
+    "forceNewDeployment",
+    "loadBalancers",
+    "networkConfiguration",
+    "platformVersion",
+    "serviceRegistries",
+}
 _MANAGED_FIELDS = {"taskDefinition", "desiredCount", "deploymentController"}
 # Values that reset a field; an update that omits a field keeps its current value (UpdateService API).
 _RESET_VALUES: dict[str, Any] = {
@@ -108,7 +118,11 @@ def build_restoring_update(
     changes = select_restored_fields(definition, before["raw"], live)
     if count is not None and (live is None or live.desired != count):
         changes["desiredCount"] = count
-    if live is None or live.primary is None or live.primary.task_definition != task_definition:
+    has_task_definition = (
+        live is not None and live.primary is not None and live.primary.task_definition == task_definition
+    )
+    # Without its answer, an update that starts a deployment is recognized by the task definition.
+    if not has_task_definition or changes.keys() & _DEPLOYING_FIELDS:
         changes["taskDefinition"] = task_definition
     return changes
 

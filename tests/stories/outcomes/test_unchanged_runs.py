@@ -5,6 +5,7 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
+from connectors.models import FileNode
 from deployments.engine.lease import wake_execution
 from deployments.models import Execution, Interrupt
 from rbac.operations.api_keys import create_api_key
@@ -93,6 +94,27 @@ def test_the_rollback_of_a_run_that_changes_nothing_keeps_the_revision(drive: Dr
     definition = drive.call("ecs", "DescribeTaskDefinition", {"taskDefinition": revision})["taskDefinition"]
     assert definition["status"] == "ACTIVE"
     assert drive.service()["taskDefinition"] == revision
+
+
+def test_a_lost_rollback_of_nothing_but_the_service_definition_is_recognized_as_ours(drive: Drive) -> None:
+    drive.run("1.27")
+    revision = drive.service()["taskDefinition"]
+    node = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
+    node.content += "\nserviceConnectConfiguration: {enabled: true, namespace: demo}\n"
+    node.save()
+    execution = drive.start("1.27")
+    mark = drive.mark()
+    drive.pass_time(5)
+    assert "UpdateService" in drive.effects(mark)
+    drive.sandbox.fault("lost_answer", service="ecs", operation="UpdateService", count=1)
+    Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.ABORT_AND_ROLL_BACK)
+    wake_execution(execution.pk, drive.clock.now())
+    drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)
+    assert drive.effects(mark).count("UpdateService") == 2
+    assert drive.service()["taskDefinition"] == revision
+    (deployment,) = drive.service()["deployments"]
+    assert deployment["serviceConnectConfiguration"]["enabled"] is False
 
 
 def test_a_run_that_asks_for_it_leaves_the_tasks_where_nothing_differs(drive: Drive) -> None:
