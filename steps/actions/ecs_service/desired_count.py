@@ -204,13 +204,13 @@ class ScaleService(Action):
     def may_undo(self, context: StepContext) -> bool:
         before = context.load_for_rollback(SAVED_SERVICE)
         observation = context.observe_service(before["name"])
-        if (
-            observation.service is None
-            or observation.service.status in GONE_STATUSES
-            or observation.service.primary is None
-        ):
+        service = observation.service
+        if service is None or service.status in GONE_STATUSES:
             raise ChangedByOthers(f"Service {before['name']} was deleted outside Slipway.")
-        return is_own_deployment(context, observation, observation.service.primary, {before["primary"]})
+        if service.primary is None:
+            # CodeDeploy and other tools deploy by task sets, which change no count.
+            return True
+        return is_own_deployment(context, observation, service.primary, {before["primary"]})
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         before, count = saved.load_for_rollback(SAVED_SERVICE) or {}, saved.get_output("desiredCount")

@@ -44,6 +44,19 @@ def test_a_service_is_scaled_and_its_count_put_back(write: Write, drive: Drive) 
     assert drive.service()["runningCount"] == before
 
 
+def test_the_count_of_a_service_of_codedeploy_is_put_back(write: Write, drive: Drive) -> None:
+    _deployed(write, drive)
+    fields = {key: drive.service()[key] for key in ("taskDefinition", "launchType", "networkConfiguration")}
+    fields |= {"cluster": "demo", "serviceName": "theirs", "desiredCount": 1}
+    drive.call("ecs", "CreateService", {**fields, "deploymentController": {"type": "CODE_DEPLOY"}})
+    execution = write(scale_text("service: theirs, instances: 2")).run()
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-5:]
+    assert drive.service("theirs")["runningCount"] == 1
+
+
 def test_a_count_that_auto_scaling_would_undo_is_refused(write: Write, drive: Drive) -> None:
     _deployed(write, drive)
     name = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
