@@ -192,6 +192,9 @@ def _assign_fields(service: SandboxService, params: Mapping[str, Any]) -> None:
     for name, attribute in COPIED_FIELDS.items():
         if params.get(name) is not None:
             setattr(service, attribute, copy.deepcopy(params[name]))
+    service.capacity_provider_strategy = [
+        {"weight": 0, "base": 0, **item} for item in service.capacity_provider_strategy
+    ]
     vpc = (service.network_configuration or {}).get("awsvpcConfiguration")
     if vpc is not None:
         vpc.setdefault("securityGroups", [])

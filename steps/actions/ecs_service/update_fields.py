@@ -1,6 +1,6 @@
 """Fields of an ECS service that an update may change, and the update that restores them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from aws.apis.ecs import EcsClient, select_update_fields
@@ -75,7 +75,15 @@ def select_changeable_fields(definition: Mapping[str, Any]) -> dict[str, Any]:
 def requires_new_deployment(definition: Mapping[str, Any], live: EcsService | None) -> bool:
     """Return whether AWS accepts these fields only together with forceNewDeployment (UpdateService API)."""
     strategy = definition.get("capacityProviderStrategy")
-    return strategy is not None and (live is None or strategy != live.raw.get("capacityProviderStrategy", []))
+    if strategy is None or live is None:
+        return strategy is not None
+    return _fill_in_strategy(strategy) != _fill_in_strategy(live.raw.get("capacityProviderStrategy") or ())
+
+
+def _fill_in_strategy(strategy: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a capacity provider strategy with the defaults that AWS adds to it, in one order."""
+    filled_in = [{"weight": 0, "base": 0, **item} for item in strategy]
+    return sorted(filled_in, key=lambda item: str(item.get("capacityProvider")))
 
 
 def select_restored_fields(

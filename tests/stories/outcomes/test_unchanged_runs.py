@@ -130,6 +130,19 @@ def test_a_run_that_asks_for_it_leaves_the_tasks_where_nothing_differs(drive: Dr
     assert not set(before) & set(_tasks(drive))
 
 
+def test_a_strategy_without_the_defaults_that_aws_adds_keeps_the_tasks(drive: Drive) -> None:
+    node = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
+    strategy = "capacityProviderStrategy: [{capacityProvider: FARGATE_SPOT, weight: 1}]"
+    assert "launchType: FARGATE" in node.content
+    node.content = node.content.replace("launchType: FARGATE", strategy)
+    node.save()
+    drive.run("1.27")
+    before = _tasks(drive)
+    execution = _run(drive, forceNewDeployment=False)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), drive.log(execution)
+    assert _tasks(drive) == before
+
+
 def test_a_forced_run_replaces_the_tasks_without_a_note(drive: Drive) -> None:
     drive.run("1.27")
     before = _tasks(drive)
