@@ -80,13 +80,21 @@ def has_rollback_breaker(service: EcsService) -> bool:
     return bool(breaker.get("enable") and breaker.get("rollback"))
 
 
+def _rolls_back(service: EcsService, failed: EcsDeployment) -> bool:
+    """Return whether AWS rolls back a failed deployment; circuit breaker and alarms each have a setting."""
+    if "circuit breaker" in failed.rollout_state_reason:
+        return has_rollback_breaker(service)
+    alarms = service.raw.get("deploymentConfiguration", {}).get("alarms") or {}
+    return bool(alarms.get("enable") and alarms.get("rollback")) or has_rollback_breaker(service)
+
+
 def _evaluate_failed(
     service: EcsService, deployment: EcsDeployment, own_deployment: OwnDeployment
 ) -> HealthVerdict:
     if service.primary is not None and service.primary.id != deployment.id:
         return HealthVerdict.ROLLED_BACK_BY_AWS
     # Marked FAILED a moment before AWS makes the old deployment PRIMARY again.
-    rolls_back = has_rollback_breaker(service) and bool(own_deployment.primary_before)
+    rolls_back = _rolls_back(service, deployment) and bool(own_deployment.primary_before)
     return HealthVerdict.GOING if rolls_back else HealthVerdict.FAILED
 
 

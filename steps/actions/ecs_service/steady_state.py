@@ -206,13 +206,11 @@ def _fail_on_verdict(
     diagnosis: Diagnosis | None,
 ) -> None:
     if verdict is HealthVerdict.FAILED:
-        raise build_failure(
-            "FAILED", "AWS marked this deployment as failed: its tasks failed to start.", diagnosis, context
-        )
+        sentence = _quote_reason("AWS marked this deployment as failed", observation, own_deployment)
+        raise build_failure("FAILED", sentence, diagnosis, context)
     if verdict is HealthVerdict.ROLLED_BACK_BY_AWS:
-        raise build_failure(
-            "ROLLED_BACK_BY_AWS", "The circuit breaker of the service rolled it back.", diagnosis, context
-        )
+        sentence = _quote_reason("AWS rolled this deployment back", observation, own_deployment)
+        raise build_failure("ROLLED_BACK_BY_AWS", sentence, diagnosis, context)
     for uncertain in _UNCERTAIN_VERDICTS:
         if verdict is not uncertain:
             clear_observation(context, uncertain.value)
@@ -224,6 +222,13 @@ def _fail_on_verdict(
         ):
             outcome, text = _describe_outcome(verdict, observation, own_deployment)
             raise build_failure(outcome, text, diagnosis, context)
+
+
+def _quote_reason(sentence: str, observation: ServiceObservation, own_deployment: OwnDeployment) -> str:
+    """Return the sentence with AWS's reason for the failure of our deployment: circuit breaker or alarm."""
+    deployment = find_deployment(observation.service, own_deployment.deployment_id)
+    reason = deployment.rollout_state_reason.rstrip(".") if deployment is not None else ""
+    return f"{sentence}: {reason}." if reason else f"{sentence}."
 
 
 def _describe_outcome(

@@ -88,6 +88,23 @@ def test_behind_a_classic_load_balancer_the_only_deployment_is_completed_when_it
     assert evaluate_deployment(service_state, OURS) is verdict
 
 
+@pytest.mark.parametrize(
+    ("configuration", "reason", "verdict"),
+    [
+        ({"alarms": {"enable": True, "rollback": True}}, "alarm detected", HealthVerdict.GOING),
+        ({"alarms": {"enable": True, "rollback": False}}, "alarm detected", HealthVerdict.FAILED),
+        ({"alarms": {"enable": True, "rollback": True}}, "ECS circuit breaker: x", HealthVerdict.FAILED),
+        ({"deploymentCircuitBreaker": {"enable": True, "rollback": True}}, "", HealthVerdict.GOING),
+    ],
+)
+def test_a_failed_deployment_waits_for_the_rollback_of_whatever_failed_it(
+    configuration: dict[str, Any], reason: str, verdict: HealthVerdict
+) -> None:
+    state = service(deployment(2, rolloutState="FAILED", rolloutStateReason=reason))
+    state.raw["deploymentConfiguration"] = configuration
+    assert evaluate_deployment(state, OURS) is verdict
+
+
 def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:
     none = OwnDeployment("ecs-svc/2", "myapp:2", "ecs-svc/1", was_observed=True, desired_count=0)
     assert (

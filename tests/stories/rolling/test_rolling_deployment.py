@@ -114,6 +114,38 @@ def test_aws_rolling_back_by_its_breaker_is_not_a_success(drive: Drive) -> None:
     assert "  Container nginx exited with code 1" in drive.log(execution)
 
 
+@pytest.mark.parametrize(
+    ("is_rolled_back", "outcome", "sentence"),
+    [
+        (True, "ROLLED_BACK_BY_AWS", "AWS rolled this deployment back: "),
+        (False, "ROLLED_BACK", "AWS marked this deployment as failed: "),
+    ],
+)
+def test_an_alarm_that_ends_a_deployment_is_named(
+    drive: Drive, is_rolled_back: bool, outcome: str, sentence: str
+) -> None:
+    metric = {"Namespace": "Shop", "MetricName": "Errors", "Period": 60, "EvaluationPeriods": 1}
+    rule = {"Threshold": 1, "ComparisonOperator": "GreaterThanThreshold", "Statistic": "Sum"}
+    drive.call("cloudwatch", "PutMetricAlarm", {"AlarmName": "errors", **metric, **rule})
+    alarms = f"{{alarmNames: [errors], enable: true, rollback: {str(is_rolled_back).lower()}}}"
+    _edit(SERVICE_FILE, "deploymentConfiguration:\n", f"deploymentConfiguration:\n  alarms: {alarms}\n")
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    drive.pass_time(15)
+    state = {"AlarmName": "errors", "StateReason": "test"}
+    drive.call("cloudwatch", "SetAlarmState", {**state, "StateValue": "ALARM"})
+    for _ in range(120):
+        if any(sentence in line for line in drive.log(execution)):
+            break
+        drive.pass_time(1)
+    # It would fail the deployment of our rollback too.
+    drive.call("cloudwatch", "SetAlarmState", {**state, "StateValue": "OK"})
+    drive.until_over(execution)
+    assert _get_result(execution) == ("FAILED", outcome), drive.log(execution)
+    assert execution.failure["message"].startswith(sentence)
+    assert "alarms were triggered: errors" in execution.failure["message"]
+
+
 def test_what_aws_rolled_back_before_its_lost_answer_was_confirmed_keeps_its_id_and_its_diagnosis(
     drive: Drive,
 ) -> None:
