@@ -1,5 +1,6 @@
 """Reads of a real cluster that fill the sandbox of a rehearsal."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ GROUPS_PER_CALL = 20
 # The parameters of calls that name services and load balancer resources.
 _SERVICE_PARAMETERS = ("service", "services", "serviceName")
 _DEFINITION_MARK = ":task-definition/"
-_ELB_PREFIX = "arn:aws:elasticloadbalancing:"
+_ELB_ARN = re.compile(r"arn:aws[\w-]*:elasticloadbalancing:")
 
 
 @dataclass
@@ -234,7 +235,7 @@ def find_texts(value: Any, key: str) -> Iterator[str]:
 
 def _list_elb_arns(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        if value.startswith(_ELB_PREFIX):
+        if _ELB_ARN.match(value):
             yield value
     elif isinstance(value, Mapping):
         for item in value.values():

@@ -87,3 +87,11 @@ def test_what_cannot_be_read_is_named_and_subnets_are_made_up() -> None:
         "Subnets, which are assumed to exist",
         "SecurityGroups, which are assumed to exist",
     ]
+
+
+@pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
+def test_the_load_balancer_of_any_partition_is_read(partition: str) -> None:
+    arn = f"arn:{partition}:elasticloadbalancing:cn-north-1:123456789012:targetgroup/web/1"
+    calls = [PlannedCall("elbv2", "ModifyTargetGroup", {"TargetGroupArn": arn})]
+    snapshot = read_cluster(_PartlyDenied(), region="cn-north-1", cluster="demo", calls=calls)
+    assert "target groups" in [text.partition(":")[0] for text in snapshot.unread]
