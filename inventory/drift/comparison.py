@@ -16,8 +16,8 @@ from inventory.drift.documents.differences import (
     find_aws_defaults,
     find_differences,
 )
-from inventory.drift.documents.field_rules import SERVICE_DEFINITION
-from inventory.models.drift import DriftComparison, TaskDefinitionRevision
+from inventory.drift.documents.field_rules import SCALABLE_TARGET, SCALING_POLICY, SERVICE_DEFINITION
+from inventory.models.drift import Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.update_fields import merge_deployment_fields
@@ -88,7 +88,10 @@ def is_unread_revision(context: ComparisonContext, ecs_service: EcsServiceRecord
 def compare_service(
     context: ComparisonContext, ecs_service: EcsServiceRecord, comparison: DriftComparison
 ) -> ComparisonResult:
-    """Compare an ECS service, and store the AWS defaults of a new deployment in `comparison`."""
+    """Compare an ECS service, and store the AWS defaults of a new deployment in `comparison`.
+
+    The defaults of auto scaling are stored by the first comparison that could read it.
+    """
     if ecs_service.name in context.desired_state.deploying:
         return ComparisonResult(LOCKED_REASON, DriftComparison.State.DEPLOYING)
     desired = context.desired_state.desired.get(ecs_service.name)
@@ -117,10 +120,13 @@ def _compare_documents(
     desired: DesiredState,
 ) -> ComparisonResult:
     actual, expected = _build_document_pair(context, ecs_service, desired)
-    aws_defaults = comparison.aws_defaults
-    if comparison.aws_defaults_deployment != desired.key:
-        aws_defaults = find_aws_defaults(expected, actual)
-    differences = [*find_differences(expected, actual, aws_defaults=aws_defaults)]
+    aws_defaults = comparison.aws_defaults if comparison.aws_defaults_deployment == desired.key else {}
+    has_scaling = not context.cursor.scaling_read_error
+    if not aws_defaults or (has_scaling and SCALABLE_TARGET not in aws_defaults):
+        found = find_aws_defaults(expected, actual)
+        aws_defaults = _select_known_kinds(found, has_scaling=has_scaling) | aws_defaults
+    used = _select_known_kinds(aws_defaults, has_scaling=has_scaling)
+    differences = [*find_differences(expected, actual, aws_defaults=used)]
     if not differences and ecs_service.task_definition != desired.revision:
         # Only the revision shows that an equal task definition was registered again.
         differences.append(
@@ -131,6 +137,22 @@ def _compare_documents(
     comparison.aws_defaults, comparison.aws_defaults_deployment = aws_defaults, desired.key
     reason = context.cursor.scaling_read_error[:_MAX_REASON_LENGTH]
     return ComparisonResult(reason, desired=desired, differences=tuple(differences))
+
+
+def _select_known_kinds(aws_defaults: Mapping[str, Any], *, has_scaling: bool) -> dict[str, Any]:
+    """Return the AWS defaults, without those of auto scaling if it could not be read."""
+    unread = () if has_scaling else (SCALABLE_TARGET, SCALING_POLICY)
+    return {kind: values for kind, values in aws_defaults.items() if kind not in unread}
+
+
+def is_unread(context: ComparisonContext, drift: Drift) -> bool:
+    """Return whether a scan without auto scaling could not compare the field of a drift.
+
+    Auto scaling may own the desired count.
+    """
+    is_scaling = drift.document in (SCALABLE_TARGET, SCALING_POLICY)
+    is_count = (drift.document, drift.path) == (SERVICE_DEFINITION, "desiredCount")
+    return bool(context.cursor.scaling_read_error) and (is_scaling or is_count)
 
 
 def _build_document_pair(

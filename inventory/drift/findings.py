@@ -12,6 +12,7 @@ from inventory.drift.comparison import (
     ComparisonContext,
     ComparisonResult,
     compare_service,
+    is_unread,
     is_unread_revision,
 )
 from inventory.drift.cursor import DriftCursor, list_compared_services
@@ -194,7 +195,7 @@ def _apply_result(
         return
     comparison.execution = result.desired.execution
     mask = masks.get_mask(comparison, result.desired) if result.differences else None
-    current, created = [], []
+    current, created = [row for row in open_drifts.values() if is_unread(context, row)], []
     for difference in result.differences:
         row = open_drifts.get((difference.document, redact_path(difference, mask)))
         if row is None or row.fingerprint != compute_drift_fingerprint(difference):

@@ -170,9 +170,8 @@ def test_what_a_look_read_in_the_middle_of_a_deployment_is_not_judged_after_it(d
     assert not Drift.objects.exists()
 
 
-def test_scaling_that_came_later_is_drift(drive: Drive) -> None:
-    drive.run("1.27")
-    assert list_drifts() == []
+def register_scaling(drive: Drive) -> None:
+    """Register a scalable target with one policy."""
     scaling_target = {
         "ServiceNamespace": "ecs",
         "ResourceId": "service/demo/myapp",
@@ -193,7 +192,51 @@ def test_scaling_that_came_later_is_drift(drive: Drive) -> None:
             },
         },
     )
+
+
+def deny_scaling(drive: Drive) -> None:
+    drive.sandbox.fault("denied", service="application-autoscaling", operation="DescribeScalableTargets")
+
+
+def test_scaling_that_came_later_is_drift(drive: Drive) -> None:
+    drive.run("1.27")
+    assert list_drifts() == []
+    register_scaling(drive)
     assert list_drifts() == [f"{SCALABLE_TARGET}:", f"{SCALING_POLICY}:[cpu]"]
+
+
+def test_scaling_that_may_not_be_read_for_a_while_is_no_drift(drive: Drive) -> None:
+    drive.run("1.27")
+    register_scaling(drive)
+    deny_scaling(drive)
+    assert list_drifts() == [], "the first comparison of the deployment has no permission"
+    drive.sandbox.clear_faults()
+    assert list_drifts() == [], "what scaled it at the first readable look is as it was when it was deployed"
+    deny_scaling(drive)
+    assert list_drifts() == []
+    drive.sandbox.clear_faults()
+    assert list_drifts() == []
+    assert not Drift.objects.exists()
+
+
+def test_drift_of_scaling_stays_as_it_is_while_that_may_not_be_read(drive: Drive) -> None:
+    drive.run("1.27")
+    assert list_drifts() == []
+    update_service(drive, desiredCount=3)
+    drifts = [f"{SERVICE_DEFINITION}:desiredCount"]
+    assert list_drifts() == drifts
+    deny_scaling(drive)
+    assert (list_drifts(), get_state()) == (drifts, STATES.DRIFTED), "auto scaling may own the count"
+    drive.sandbox.clear_faults()
+    register_scaling(drive)
+    drifts = [f"{SCALABLE_TARGET}:", f"{SCALING_POLICY}:[cpu]"]
+    assert list_drifts() == drifts
+    Drift.objects.update(accepted_at=get_database_time(), reason="A busy week")
+    deny_scaling(drive)
+    assert (list_drifts(), get_state()) == (drifts, STATES.ACCEPTED)
+    drive.sandbox.clear_faults()
+    assert (list_drifts(), get_state()) == (drifts, STATES.ACCEPTED)
+    assert Drift.objects.count() == 3
 
 
 def test_what_was_put_back_is_drift_no_more_and_stays_as_history(drive: Drive) -> None:
