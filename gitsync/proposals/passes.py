@@ -42,10 +42,9 @@ LIVE_SOURCE: Final = "git-syncs"
 NO_DELEGATES: Final = (
     "The connector uses delegates, which cannot push. Select a connector that Slipway reaches itself."
 )
-UNANSWERED: Final = (
-    "The Git server did not answer in time. Look at the branch before you save the change again."
-)
-TIMED_OUT: Final = "TimedOut"
+LOOK_FIRST: Final = "Look at the branch before you save the change again."
+UNANSWERED: Final = f"The Git server did not answer in time. {LOOK_FIRST}"
+TIMED_OUT, PUSH_UNANSWERED = "TimedOut", "PushUnanswered"
 _REASON_CHARACTERS: Final = 1000
 _LOST_REF: Final = "couldn't find remote ref"
 State = GitSyncProposal.State
@@ -112,8 +111,7 @@ def _push(proposal: GitSyncProposal) -> str:
     """
     caller = SiteCaller(_get_connector(proposal))
     try:
-        # An earlier attempt may have pushed, and died before it stored that.
-        if proposal.attempts > 1 and (commit := _find_commit(caller, proposal)):
+        if proposal.attempts > 1 and (commit := _find_earlier_push(caller, proposal)):
             return commit
         head, text = _fetch_file(caller, proposal)
         change = _build_push(proposal, head, _edit(proposal, text))
@@ -122,12 +120,32 @@ def _push(proposal: GitSyncProposal) -> str:
     except ConnectorPending as pending:
         raise ProposalPostponed(str(pending)) from pending
     except (AwsError, ConnectorUnavailable) as problem:
-        if isinstance(problem, AwsError) and problem.code == TIMED_OUT:
+        if isinstance(problem, AwsError) and problem.code in (TIMED_OUT, PUSH_UNANSWERED):
             # The server may have the commit.
-            raise ProposalPostponed(UNANSWERED) from problem
-        reason = problem.display_message if isinstance(problem, AwsError) else str(problem)
-        raise ProposalRefused(sanitize_text(reason)) from problem
+            raise ProposalPostponed(_describe_unknown_end(problem)) from problem
+        raise ProposalRefused(_describe(problem)) from problem
     return str(answer.get("commit") or "")
+
+
+def _find_earlier_push(caller: SiteCaller, proposal: GitSyncProposal) -> str:
+    """Return the commit of an attempt that was not stored, or had no answer; empty for none.
+
+    Raises `ProposalPostponed` while that is unknown.
+    """
+    try:
+        return _find_commit(caller, proposal)
+    except (AwsError, ConnectorUnavailable) as problem:
+        raise ProposalPostponed(_describe_unknown_end(problem)) from problem
+
+
+def _describe_unknown_end(problem: AwsError | ConnectorUnavailable) -> str:
+    if isinstance(problem, AwsError) and problem.code == TIMED_OUT:
+        return UNANSWERED
+    return f"{_describe(problem).rstrip('.')}. {LOOK_FIRST}"
+
+
+def _describe(problem: AwsError | ConnectorUnavailable) -> str:
+    return sanitize_text(problem.display_message if isinstance(problem, AwsError) else str(problem))
 
 
 def _get_connector(proposal: GitSyncProposal) -> Connector:

@@ -225,6 +225,35 @@ def test_a_push_without_an_answer_is_looked_for_before_it_is_called_failed(
     assert proposal.commit == git_server.git("-C", str(git_server.bare), "rev-parse", "main")
 
 
+def test_a_push_whose_connection_breaks_is_looked_for_until_the_server_can_be_asked(
+    client: APIClient, git_server: GitServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = git_server.bare / "hooks" / "post-receive"
+    hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
+    hook.chmod(0o755)
+    assert change_service(client, name="Site").status_code == 202
+    proposal = push()
+    pushed = git_server.git("-C", str(git_server.bare), "rev-parse", "main")
+    assert proposal.state == "PENDING"
+    assert "name: Site" in read(git_server, "main", WEB)
+
+    def fail(self: SiteCaller, service: str, operation: str, params: Any) -> Any:
+        raise Undelivered("GitFailed", "git ls-remote: the server returned error: 502", service, operation)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SiteCaller, "call", fail)
+        assert push().state == "PENDING"
+        GitSyncProposal.objects.update(attempts=passes.MOST_ATTEMPTS - 1)
+        ended = push()
+    assert (ended.state, ended.reason) == (
+        "FAILED",
+        f"git ls-remote: the server returned error: 502. {passes.LOOK_FIRST}",
+    )
+    GitSyncProposal.objects.update(state="PENDING", attempts=2, due_at=get_database_time())
+    proposal = push()
+    assert (proposal.state, proposal.commit) == ("PUSHED", pushed)
+
+
 def test_the_words_of_a_server_that_refuses_are_the_reason(client: APIClient, git_server: GitServer) -> None:
     hook = git_server.bare / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\necho 'GH006: Protected branch update failed' >&2\nexit 1\n")

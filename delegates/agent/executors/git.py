@@ -22,7 +22,7 @@ from delegates.agent.executors.git_client import (
     GitStopped,
     resolve_git_location,
 )
-from delegates.agent.executors.git_push import FilePush, FilePusher
+from delegates.agent.executors.git_push import FilePush, FilePusher, PushUnanswered
 from delegates.agent.executors.task_results import (
     ExecutorContext,
     TaskResult,
@@ -194,7 +194,8 @@ def _build_stopped_result(held_task: HeldTask, seconds: float) -> TaskResult:
 def _build_failed_result(problem: GitFailed, login: GitLogin) -> TaskResult:
     if not (login.location.is_ssh and UNKNOWN_KEY in problem.errors):
         unreached = any(phrase in problem.errors for phrase in _UNREACHABLE_PHRASES)
-        return build_failure("GitFailed", str(problem), capability=unreached)
+        code = "PushUnanswered" if isinstance(problem, PushUnanswered) else "GitFailed"
+        return build_failure(code, str(problem), capability=unreached)
     presented = login.probe_host_key()
     accepted = " or ".join(key.fingerprint for key in login.host_keys)
     fingerprint = parse_host_keys(presented)[0].fingerprint if presented else "none readable"

@@ -15,6 +15,16 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _MOVED_PHRASES: Final = ("[rejected]", "cannot lock ref", "failed to update ref", "reference already exists")
 _REMOTE_PREFIX: Final = "remote: "
 _REFUSED_PHRASE: Final = "[remote rejected]"
+# What git says if the server, or what is before it, refused the push itself.
+_REFUSAL: Final = re.compile(
+    r"\[remote rejected\]|returned error: 4\d\d|authentication failed|could not read (?:username|password)"
+    r"|permission denied|host key verification failed",
+    re.IGNORECASE,
+)
+
+
+class PushUnanswered(GitFailed):
+    """Error raised if a push ended without a refusal, so that the branch may have the commit."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class FilePusher:
     def push(self, change: FilePush) -> dict[str, Any]:
         """Return {"commit"} that the branch has, or {"is_moved"} if its head is no longer `parent`.
 
-        Raises `GitFailed` with the words of the server.
+        Raises `GitFailed` with the words of the server, and `PushUnanswered` if it did not refuse the push.
         """
         heads = self._list_heads(change.branch, change.base)
         head = heads.get(change.branch, "")
@@ -104,6 +114,8 @@ class FilePusher:
         except GitFailed as problem:
             if any(phrase in problem.errors for phrase in _MOVED_PHRASES):
                 return {"is_moved": True}
+            if not _REFUSAL.search(problem.errors):
+                raise PushUnanswered(str(problem), problem.errors) from problem
             raise GitFailed(_find_refusal(problem.errors) or str(problem), problem.errors) from problem
         return {"commit": commit}
 
