@@ -24,7 +24,7 @@ from delegates.protocol.notices import notify_task
 from delegates.queries.routing_candidates import count_free_places
 from delegates.queries.shortlists import Need, RoutingField, get_need
 from delegates.routing.decisions import WAITING, RoutingResult
-from delegates.routing.rules import RuleVerdict
+from delegates.routing.rules import RoutingRule, RuleVerdict
 from delegates.state_log import log_task_status
 from delegates.task_owners import get_task_owner
 from web.clock import get_database_time
@@ -141,10 +141,15 @@ def _decide(
         decision = hopeless.get(need) or (field.decide(task) if field else None)
         if decision is None:
             continue
-        if not decision.chosen:
+        if not decision.chosen and not _is_refused(decision):
             hopeless[need] = decision
         decided.append((task, decision))
     return decided
+
+
+def _is_refused(decision: RoutingResult) -> bool:
+    """Return whether a delegate refused this task, which it may not do with others of the same need."""
+    return any(verdict.rule == RoutingRule.TRIED and not verdict.ok for verdict in decision.verdicts)
 
 
 def _differs(task: DelegateTask, decision: RoutingResult) -> bool:

@@ -18,8 +18,10 @@ from delegates.models import (
     DelegateTask,
     LastServed,
     RoutingDecision,
+    TaskAttempt,
 )
 from delegates.operations.tasks import abort_task, submit_task, withdraw_task
+from delegates.queries.shortlists import SMALL_FLEET
 from delegates.task_owners import TaskAnswer, TaskPayload, _owners, register_task_owner
 from delegates.task_queue import (
     FIRST_BATCH_SIZE,
@@ -363,6 +365,25 @@ def test_what_lacks_a_capability_is_left_out_for_five_minutes(project: Scope) ->
     route_waiting_tasks(now)
     task.refresh_from_db()
     assert task.offered_to == delegate
+
+
+@pytest.mark.parametrize("others", [0, SMALL_FLEET])
+def test_a_task_that_a_delegate_refused_holds_back_no_younger_one(project: Scope, others: int) -> None:
+    (delegate,) = create_delegates(project, 10)
+    for number in range(others):
+        make_delegate(project, f"away{number}")
+    now = timezone.now()
+    refused = make_task(project, attempts=1)
+    TaskAttempt.objects.create(
+        task=refused, fence=1, instance=delegate.instances.get(), at=now, refusal="No program"
+    )
+    younger = make_task(project)
+    route_waiting_tasks(now)
+    refused.refresh_from_db()
+    younger.refresh_from_db()
+    assert refused.offered_to is None
+    assert "It could not begin this task: No program" in refused.reason
+    assert younger.offered_to == delegate
 
 
 def test_success_ends_being_blocked(project: Scope) -> None:
