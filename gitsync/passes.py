@@ -199,7 +199,8 @@ class SyncPass:
         publish_change_on_commit(LIVE_SOURCE, self.sync.pk)
         if unchanged.update(**values, **due, lease_expires_at=None):
             return
-        values.pop("is_requested", None)
+        for name in ("is_requested", "requested_by"):
+            values.pop(name, None)
         if not claimed.update(**values, lease_expires_at=None):
             raise LeaseLost
 

@@ -95,6 +95,17 @@ def test_a_change_in_slipway_is_shown_as_drift_until_someone_syncs(run_pass: Run
     assert sync.cause == "POLL"
 
 
+def test_who_syncs_during_a_pass_is_named_by_the_next_one(
+    run_pass: RunPass, git_sync: GitSync, admin: User
+) -> None:
+    under_way = GitSync.objects.select_related("scope", "connector", "service_account__user").get()
+    request_sync(actor=admin, sync=git_sync)
+    SyncPass(under_way, get_database_time()).perform()
+    assert get_last_run(git_sync).requested_by is None
+    run = get_last_run(run_pass())
+    assert (git_sync.runs.count(), run.requested_by, run.cause) == (2, admin, "PERSON")
+
+
 def test_a_removed_document_deletes_its_resource_only_with_pruning(
     run_pass: RunPass, git_server: GitServer
 ) -> None:
