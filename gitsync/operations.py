@@ -113,7 +113,8 @@ def request_sync(*, actor: User, sync: GitSync) -> None:
     require(actor, EDIT, sync)
     with transaction.atomic():
         enabled = GitSync.objects.filter(pk=sync.pk, is_enabled=True)
-        due = {"due_at": get_database_time(), "cause": GitSync.Cause.PERSON}
+        # A fetch that is under way may have read an earlier commit.
+        due = {"due_at": get_database_time(), "cause": GitSync.Cause.PERSON, "lookup": None}
         if not enabled.update(**due, is_requested=True, requested_by=actor):
             raise Conflict("The Git sync is disabled. Enable it first.")
         record_audit_entry(actor=actor, action="gitsync.request", thing=sync)

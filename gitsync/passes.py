@@ -188,7 +188,7 @@ class SyncPass:
     def _store(self, **values: Any) -> None:
         """Store the end of the pass. Raises `LeaseLost`.
 
-        A sync that was requested or disabled meanwhile stays so.
+        A sync that was requested or disabled meanwhile stays so, and fetches again.
         """
         claimed = GitSync.objects.filter(pk=self.sync.pk, fence=self.sync.fence)
         unchanged = claimed.filter(due_at=self.sync.due_at)
@@ -201,6 +201,8 @@ class SyncPass:
             return
         for name in ("is_requested", "requested_by"):
             values.pop(name, None)
+        # A fetch from before a request may lack the commit that it is about.
+        values["lookup"] = None
         if not claimed.update(**values, lease_expires_at=None):
             raise LeaseLost
 

@@ -47,7 +47,8 @@ def receive_push(key: UUID, address: str, request: HookRequest) -> bool:
         now = get_database_time()
         GitSyncHook.objects.filter(pk=hook.pk).update(pushed_at=now)
         enabled = GitSync.objects.filter(pk=hook.sync_id, is_enabled=True)
-        if enabled.update(due_at=now, cause=GitSync.Cause.PUSH):
+        # A fetch that is under way may have read an earlier commit.
+        if enabled.update(due_at=now, cause=GitSync.Cause.PUSH, lookup=None):
             request_pass(hook.sync_id)
     return is_push
 

@@ -5,10 +5,14 @@ import pytest
 from catalog.models import Environment
 from delegates.models import LookupRequest
 from gitsync.models import GitSync, GitSyncRun
+from gitsync.operations import request_sync
+from gitsync.passes import SyncPass
 from guards.limits import GIT_FILE_BYTES
+from rbac.models import User
 from tests.fixtures.fake_delegates import hand
 from tests.fixtures.git import GitServer
 from tests.gitsync.conftest import ENVIRONMENT, RunPass
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db
 
@@ -38,13 +42,18 @@ def test_a_huge_file_is_refused_before_it_is_parsed(run_pass: RunPass, git_serve
     assert not Environment.objects.exists()
 
 
-def test_a_delegate_fetches_the_files_if_the_connector_says_so(
-    run_pass: RunPass, git_sync: GitSync, git_server: GitServer
-) -> None:
+def use_delegates(git_sync: GitSync) -> None:
+    """Have the repository fetched by delegates with the tag net."""
     connector = git_sync.connector
     assert connector is not None
     connector.spec |= {"connect_through": "Delegate", "delegate_selectors": ["net"]}
     connector.save(update_fields=["spec"])
+
+
+def test_a_delegate_fetches_the_files_if_the_connector_says_so(
+    run_pass: RunPass, git_sync: GitSync, git_server: GitServer
+) -> None:
+    use_delegates(git_sync)
     agent = hand("net-1", tags=("net",))
 
     assert run_pass().state == "PENDING"
@@ -66,3 +75,23 @@ def test_a_delegate_fetches_the_files_if_the_connector_says_so(
     agent.serve()
     assert run_pass().state == "FAILED"
     assert "gone" in get_fault(git_sync)
+
+
+def test_a_request_uses_no_fetch_of_a_delegate_from_before_it(
+    run_pass: RunPass, git_sync: GitSync, git_server: GitServer, admin: User
+) -> None:
+    use_delegates(git_sync)
+    agent = hand("net-1", tags=("net",))
+    run_pass()
+    agent.serve()
+    git_server.commit({"slipway/environments.yaml": ENVIRONMENT.replace("Test}", "Renamed}")})
+    request_sync(actor=admin, sync=git_sync)
+    assert run_pass().state == "PENDING", "it fetches again"
+    agent.serve()
+    assert run_pass().state == "SYNCED"
+    assert Environment.objects.get().name == "Renamed"
+
+    under_way = GitSync.objects.select_related("scope", "connector", "service_account__user").get()
+    request_sync(actor=admin, sync=git_sync)
+    SyncPass(under_way, get_database_time()).perform()
+    assert GitSync.objects.get().lookup is None, "the pass began its fetch before the request"

@@ -11,6 +11,8 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
+from connectors.models import Connector
+from delegates.models import LookupRequest
 from gitsync.models import GitSync
 from gitsync.operations import set_up_hook
 from gitsync.pushes import build_hook_address
@@ -46,9 +48,17 @@ def send(sync: GitSync, admin: User) -> Send:
 
 
 def test_a_push_to_the_branch_makes_the_sync_due_however_often_it_is_delivered(
-    sync: GitSync, send: Send
+    sync: GitSync, send: Send, admin: User
 ) -> None:
     before = sync.due_at
+    connector = Connector.objects.create(scope=sync.scope, identifier="git", name="Git", kind="Git")
+    sync.lookup = LookupRequest.objects.create(
+        connector=connector,
+        kind=LookupRequest.Kind.FILES,
+        requested_by=admin,
+        requested_at=get_database_time(),
+    )
+    sync.save(update_fields=["lookup"])
     for _ in range(2):
         answer = send()
         assert (answer.status_code, json.loads(answer.content)) == (202, {"is_push": True})
@@ -57,6 +67,7 @@ def test_a_push_to_the_branch_makes_the_sync_due_however_often_it_is_delivered(
     assert sync.due_at
     assert sync.due_at > before
     assert (sync.is_requested, sync.cause) == (False, "PUSH")
+    assert sync.lookup is None, "a fetch from before the push"
     assert sync.hook.pushed_at == sync.due_at
 
 
