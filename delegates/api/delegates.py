@@ -348,7 +348,7 @@ class DelegateRejection(DecisionRoute):
 
 
 class DelegateDisabling(DecisionRoute):
-    """Disabling of a delegate; its running tasks end."""
+    """Disabling of a delegate; its running tasks finish."""
 
     operation = staticmethod(operations.disable_delegate)
 

@@ -88,7 +88,7 @@ def reject_delegate(*, actor: User, delegate: Delegate) -> Delegate:
 
 
 def disable_delegate(*, actor: User, delegate: Delegate) -> Delegate:
-    """Disable a delegate and end its running tasks. Raises `Conflict`."""
+    """Disable a delegate; its running tasks finish. Raises `Conflict`."""
     return _set_admission(actor, delegate, Admission.DISABLED, Kind.DISABLED, (Admission.ENABLED,))
 
 
