@@ -93,6 +93,12 @@ def record_crash(pk: str, error: Exception, now: datetime) -> None:
     _postpone(_load(pk), now, f"Slipway failed with an internal error ({type(error).__name__}). Report it.")
 
 
+def hold_waiting_proposals(reason: str, now: datetime) -> int:
+    """Fail all proposals that wait for a push, and return their number; people may save them again."""
+    waiting = GitSyncProposal.objects.filter(state=State.PENDING)
+    return waiting.update(state=State.FAILED, reason=reason, due_at=None, lease_expires_at=None, ended_at=now)
+
+
 def _filter_due(now: datetime) -> "QuerySet[GitSyncProposal]":
     is_free = Q(lease_expires_at=None) | Q(lease_expires_at__lte=now)
     return GitSyncProposal.objects.filter(is_free, state=State.PENDING, due_at__lte=now)

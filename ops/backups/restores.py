@@ -19,6 +19,7 @@ from delegates.operations.tasks import end_open_tasks
 from deployments.execution.restored_executions import pause_open_executions
 from deployments.journal.runtime import failpoint
 from deployments.models import PreviewRequest, Pulse
+from gitsync.proposals.passes import hold_waiting_proposals
 from notifications.operations import hold_waiting_notifications
 from ops.acceptance.runs import end_restored_runs
 from ops.backups.dumps import (
@@ -60,6 +61,9 @@ from web.epochs import begin_history, check_epoch, get_epoch, is_database_behind
 from web.models import InstallationEpoch
 
 HELD_REASON = "Not sent: the database was restored from a backup. Send it again if it is still needed."
+UNPUSHED_REASON = (
+    "The database was restored from a backup. Look at the branch, and save the change again if needed."
+)
 UNHANDLED_REASON = "The database was restored from a backup. Redeliver it if it is still needed."
 logger = logging.getLogger(__name__)
 
@@ -74,6 +78,7 @@ class RestoredState:
     event_setups: int
     notifications: int
     trigger_firings: int
+    git_edits: int
     skipped_schedules: int
     sessions: int
 
@@ -209,6 +214,7 @@ def settle_restored_state(
         event_setups=end_restored_setups(now),
         notifications=hold_waiting_notifications(HELD_REASON, now),
         trigger_firings=hold_waiting_firings(UNHANDLED_REASON, now),
+        git_edits=hold_waiting_proposals(UNPUSHED_REASON, now),
         skipped_schedules=skip_missed_times(now),
         sessions=end_every_session(),
     )

@@ -1,6 +1,7 @@
 """Edits of managed resources that become commits of a branch, pushed to a real Git server."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from delegates.access.site_calls import PUSH_FILE, SiteCaller
 from gitsync.local_api import LocalApiClient
 from gitsync.models import GitSync, GitSyncProposal
 from gitsync.proposals import passes
+from ops.backups.restores import UNPUSHED_REASON, settle_restored_state
 from pipelines.models import Pipeline
 from rbac.models import AuditEntry, User
 from tests.fixtures.git import PASSWORD, USERNAME, GitServer
@@ -173,6 +175,18 @@ def test_a_push_that_came_first_is_no_fault_if_it_changed_something_else(
     assert (proposal.state, proposal.attempts) == ("PUSHED", 2)
     assert "name: Site" in read(git_server, "main", WEB)
     assert read(git_server, "main", "README.md") == "Theirs"
+
+
+def test_an_edit_that_waited_in_a_backup_is_not_pushed_after_the_restore(
+    client: APIClient, git_server: GitServer
+) -> None:
+    assert change_service(client, name="Site").status_code == 202
+    now = get_database_time()
+    assert settle_restored_state(now, {}).git_edits == 1
+    assert passes.list_due_proposals(now + timedelta(days=1)) == []
+    proposal = push()
+    assert (proposal.state, proposal.reason) == ("FAILED", UNPUSHED_REASON)
+    assert read(git_server, "main", WEB) == SERVICE.strip()
 
 
 class Died(BaseException):

@@ -57,5 +57,6 @@ class Command(BaseCommand):
             f"Restored. Waiting for a person: {state.executions} executions. Ended: {state.delegate_tasks} "
             f"delegate tasks, {state.acceptance_runs} acceptance runs, {state.event_setups} set-ups of "
             f"events, {state.sessions} sessions. Held back: {state.notifications} notifications, "
-            f"{state.trigger_firings} firings of triggers, {state.skipped_schedules} schedules."
+            f"{state.trigger_firings} firings of triggers, {state.git_edits} edits in Git, "
+            f"{state.skipped_schedules} schedules."
         )
