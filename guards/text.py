@@ -34,6 +34,15 @@ _ESCAPE_SEQUENCE: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
+# Each number of so many digits fits into a key.
+_KEY_DIGITS: Final = 18
+
+
+def parse_key(text: str) -> int | None:
+    """Return the key of a row that a text names; None for other texts, and numbers that no key can have."""
+    return int(text) if text.isdecimal() and len(text) <= _KEY_DIGITS else None
+
+
 def strip_escape_sequences(text: str) -> str:
     """Return the text without colors and other escape sequences of terminals."""
     return _ESCAPE_SEQUENCE.sub("", text) if "\x1b" in text else text

@@ -12,6 +12,7 @@ from delegates.access.service_starts import build_start_subject
 from delegates.install.plan import SpecPlan
 from delegates.models import Delegate, LookupRequest
 from delegates.queries.aws_connectors import list_near_connectors
+from guards.text import parse_key
 from rbac.models import User
 from web.http.problems import Problem
 
@@ -91,7 +92,7 @@ def check_start(
         connector__in=by_key, kind=LookupRequest.Kind.STARTS, region=plan.region, subject=subject
     )
     preferred = [
-        *([int(chosen)] if chosen.isdecimal() else []),
+        *filter(None, [parse_key(chosen)]),
         *installed_by,
         *used.order_by("-requested_at").values_list("connector", flat=True)[:1],
     ]

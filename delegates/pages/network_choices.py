@@ -18,6 +18,7 @@ from delegates.access.lookup_requests import list_clusters_by_delegate, list_opt
 from delegates.forms.installation import LISTED_PREFIX, NewDelegateForm
 from delegates.models import LookupRequest
 from delegates.queries.aws_connectors import list_aws_connectors
+from guards.text import parse_key
 from web.forms.pages import PageRequest, require_sign_in
 from web.http.problems import Problem
 
@@ -203,8 +204,8 @@ def list_chosen(request: PageRequest, name: str) -> list[str]:
 
 def get_chosen_connector(request: PageRequest) -> Connector:
     """Return the connector of the form. Raises `Problem` without one, or without a region."""
-    key = request.GET.get("connector", "")
-    connector = list_aws_connectors(request.user).filter(pk=key).first() if key.isdecimal() else None
+    key = parse_key(request.GET.get("connector", ""))
+    connector = list_aws_connectors(request.user).filter(pk=key).first() if key else None
     if connector is None:
         raise Problem("Choose a connector that you can use.")
     if not any(request.GET.get("region") == region.name for region in list_regions()):

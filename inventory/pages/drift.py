@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from guards.text import parse_key
 from inventory.models.drift import Drift, DriftComparison
 from inventory.operations import drift as operations_drift
 from inventory.queries import drift as queries_drift
@@ -82,7 +83,7 @@ def request_scan(request: PageRequest, pk: int) -> HttpResponse:
 def decide_drift(request: PageRequest, pk: int) -> HttpResponse:
     """Accept the chosen fields, or revoke their acceptance."""
     comparison, reason = _get_comparison(request, pk), request.POST.get("reason", "")
-    keys = [int(key) for key in request.POST.getlist("drift") if key.isdecimal() and len(key) < 19]
+    keys = [*filter(None, map(parse_key, request.POST.getlist("drift")))]
     try:
         if request.POST.get("verdict") == "withdraw":
             operations_drift.revoke_acceptance(actor=request.user, comparison=comparison, keys=keys)

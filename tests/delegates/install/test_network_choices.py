@@ -72,6 +72,9 @@ def test_choices_that_cannot_be_listed_name_the_permission_and_leave_a_text_fiel
 ) -> None:
     page = read_choices(browse(admin), "vpc", connector, region="evil.example", vpc="vpc-1")
     assert "Choose a region first" in page
+    query = {"connector": "9" * 4400, "region": "us-east-1", "vpc": "vpc-1"}
+    page = browse(admin).get("/delegates/new/choices/vpc/", query).content.decode()
+    assert "Choose a connector that you can use" in page
     assert "ec2:DescribeVpcs" in page
     assert 'name="vpc" value="vpc-1"' in page
     # The connector of somebody else is as good as none.

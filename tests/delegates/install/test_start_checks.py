@@ -129,6 +129,9 @@ def test_among_several_connectors_one_is_chosen_and_kept(
 ) -> None:
     client = browse(admin)
     assert "Choose a connector to the AWS account of the delegate" in read_page(client, late)
+    assert "Choose a connector" in read_page(client, late, connector="9" * 4400), (
+        "no number that Python reads"
+    )
     assert "through Remote" in read_page(client, late, connector=remote.pk)
     assert "through Remote" in read_page(client, late)
 
