@@ -1,7 +1,7 @@
 """Delegate tasks, their logs and results, and lookup requests that delegates answer."""
 
 import uuid
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from django.db import models
 
@@ -148,6 +148,10 @@ class TaskAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task_id} under fence {self.fence}"
+
+
+# Milliseconds since the epoch, in the year 5138: no clock is later.
+MAX_LINE_TIME: Final = 10**14
 
 
 class TaskLogChunk(models.Model):

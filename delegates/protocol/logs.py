@@ -9,6 +9,7 @@ from django.db import transaction
 
 from delegates.live import LOG_SOURCE_NAME, publish_task_changed
 from delegates.models import DelegateInstance, DelegateLogChunk, DelegateTask, TaskAttempt, TaskLogChunk
+from delegates.models.tasks import MAX_LINE_TIME
 from delegates.protocol.problems import LogGap, LogThrottled, NoSuchTask, StaleFence, TaskAnswered
 from delegates.protocol.requests import (
     AgentReply,
@@ -102,6 +103,9 @@ def _parse_line(line: dict[str, Any], index: int) -> dict[str, Any]:
     if not isinstance(text, str):
         raise build_field_error(f"lines.{index}.text", "must be a text")
     moment = RequestFields(line).get_integer("t", 0, MAX_INTEGER, default=0)
+    if moment > MAX_LINE_TIME:
+        # The clock of the delegate is wrong; its lines are still evidence.
+        moment = _convert_to_milliseconds(get_database_time())
     return {"t": moment, "level": level if level in LEVELS else "INFO", "text": replace_unstorable(text)}
 
 
@@ -181,7 +185,11 @@ def _store(task: DelegateTask, lines: list[dict[str, Any]]) -> None:
 
 
 def _build_manager_line(now: datetime, text: str) -> dict[str, Any]:
-    return {"t": int(now.timestamp() * 1000), "level": "WARN", "text": text}
+    return {"t": _convert_to_milliseconds(now), "level": "WARN", "text": text}
+
+
+def _convert_to_milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
 
 
 def _redact_lines(lines: list[dict[str, Any]], mask: SecretMask) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from delegates.models import Delegate, DelegateTask, RoutingDecision, TaskLogChunk
 from delegates.models.tags import OWN_TAG
+from delegates.models.tasks import MAX_LINE_TIME
 from delegates.queries.shortlists import RoutingField
 from delegates.routing.rules import RoutingRule
 from delegates.task_owners import list_background_owners
@@ -148,7 +149,7 @@ def _read_chunks(chunk: TaskLogChunk) -> list[TaskLogLine]:
     return [
         TaskLogLine(
             number=number,
-            at=datetime.fromtimestamp(line["t"] / 1000, UTC),
+            at=datetime.fromtimestamp(min(line["t"], MAX_LINE_TIME) / 1000, UTC),
             level=line["level"],
             text=sanitize_text(line["text"]),
         )

@@ -1,7 +1,7 @@
 """Tasks are taken once, answered once, and only by who holds them."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +22,7 @@ from delegates.protocol.leases import sweep_expired_leases
 from delegates.protocol.limits import LEASE
 from delegates.protocol.logs import LATE_LOG_WINDOW, MAX_ALLOWANCE_BYTES, THROTTLED_MESSAGE, compute_allowance
 from delegates.protocol.problems import LogGap, LogThrottled, NoSuchTask, StaleFence, TaskAnswered
+from delegates.queries.tasks import read_task_log
 from guards.limits import TASK_LOG_RATE
 from tests.delegates.protocol.fake_agents import Agent, offer_task, register_agent, send_request
 from tests.fixtures.delegates import make_task
@@ -54,6 +55,24 @@ def test_a_task_for_another_delegate_is_not_handed_out(agent: Agent, token: Dele
     offer_task(register_agent(token, "us"))
     make_task(agent.instance.delegate.scope)
     assert agent.acquire() == []
+
+
+def test_a_line_with_an_absurd_time_has_that_of_its_receipt(agent: Agent):
+    task = offer_task(agent)
+    (assignment,) = agent.acquire()
+    before = get_database_time()
+    line = {"t": 2**63 - 1, "level": "INFO", "text": "a"}
+    agent.post(f"tasks/{task.pk}/logs", {"fence": assignment["fence"], "sequence": 0, "lines": [line]})
+    (stored,) = json.loads(TaskLogChunk.objects.get().lines)
+    assert before - timedelta(seconds=1) < datetime.fromtimestamp(stored["t"] / 1000, UTC)
+    assert read_task_log(task).lines[0].at <= get_database_time()
+
+
+def test_a_log_with_an_absurd_time_can_be_read(agent: Agent):
+    task = offer_task(agent)
+    lines = [{"t": 2**63 - 1, "level": "INFO", "text": "a"}]
+    TaskLogChunk.objects.create(task=task, sequence=0, count=1, lines=json.dumps(lines))
+    assert [line.text for line in read_task_log(task).lines] == ["a"]
 
 
 @pytest.mark.parametrize(
