@@ -16,6 +16,7 @@ from allauth.account.utils import url_str_to_user_pk
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.internal.auth import WebAuthn
+from allauth.socialaccount.models import SocialAccount
 from cryptography.exceptions import UnsupportedAlgorithm
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -52,6 +53,10 @@ from web.http.problems import BadInput
 CHALLENGE_SESSION_KEY: Final = "passkey_challenge"
 LOCALHOST: Final = "localhost"
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
+LAST_SIGN_IN: Final = (
+    "Without it you could not sign in. Add another passkey that works without a password, or link single "
+    "sign-on, then remove this one."
+)
 UNKNOWN_PASSKEY: Final = "This passkey was removed here, or never added. Sign in another way."
 # The parser of the library raises these for texts that no browser sends.
 _ANSWER_PARTS: Final = ("id", "rawId", "type")
@@ -288,14 +293,23 @@ def rename_passkey(*, actor: User, pk: int, name: str) -> None:
 def remove_passkey(*, actor: User, pk: int) -> None:
     """Remove a passkey of `actor`; the last second factor takes the recovery codes along.
 
-    Raises `Authenticator.DoesNotExist`.
+    Raises `Authenticator.DoesNotExist`, and `PasskeyRefused` if the user could not sign in any more.
     """
     row = get_passkey_rows(actor).select_for_update().get(pk=pk)
+    if is_last_sign_in(actor, pk):
+        raise PasskeyRefused(LAST_SIGN_IN)
     row.delete()
     audit.record_audit_entry(
         actor=actor, action="user.passkey_remove", thing=actor, before={"name": row.data["name"]}
     )
     remove_unneeded_recovery_codes(actor)
+
+
+def is_last_sign_in(person: User, pk: int) -> bool:
+    """Return whether a user can sign in with this passkey only, without password and single sign-on."""
+    if person.has_usable_password() or SocialAccount.objects.filter(user=person).exists():
+        return False
+    return not any(row.works_without_password and row.pk != pk for row in list_passkeys(person))
 
 
 def is_last_factor(person: User, pk: int) -> bool:

@@ -106,7 +106,8 @@ def remove_passkey(request: PageRequest, pk: int) -> HttpResponse:
     """Remove a passkey, after a proof of identity."""
     passkey = _get_passkey(request, pk)
     form = ReauthenticationForm(get_posted_data(request), person=request.user, request=request)
-    if request.method == "POST" and form.is_valid():
+    is_last_sign_in = passkeys.is_last_sign_in(request.user, pk)
+    if request.method == "POST" and not is_last_sign_in and form.is_valid():
         passkeys.remove_passkey(actor=request.user, pk=pk)
         messages.success(request, f"{passkey.name} was removed. It no longer signs you in.")
         return redirect("passkeys")
@@ -114,6 +115,7 @@ def remove_passkey(request: PageRequest, pk: int) -> HttpResponse:
         "form": form,
         "passkey": passkey,
         "is_last_factor": passkeys.is_last_factor(request.user, pk),
+        "obstacle": passkeys.LAST_SIGN_IN if is_last_sign_in else "",
     }
     return render(request, "accounts/account/remove_passkey.html", content, status=form.http_status)
 

@@ -4,6 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
+from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.core.cache import cache
 from django.test import Client
@@ -11,6 +12,7 @@ from pytest_django import Settings
 
 from accounts.authentication import oidc
 from accounts.authentication.oidc import SignOnFailed
+from accounts.authentication.passkeys import PasskeyRefused, remove_passkey
 from accounts.authentication.single_sign_on import get_or_create_user
 from accounts.authentication.two_factor import enable_two_factor
 from rbac.models import AuditEntry, Scope, User, UserGroup
@@ -163,6 +165,24 @@ def test_who_has_no_password_unlinks_with_a_passkey_that_replaces_it(
     page = client.post("/account/provider/unlink/", follow=True).content.decode()
     assert ("You have no other way to sign in" in page) is not is_passwordless
     assert SocialAccount.objects.exists() is not is_passwordless
+
+
+def test_the_only_way_to_sign_in_that_is_left_is_not_removed(provider: Provider):
+    client = Client()
+    sign_in(client, "u-12")
+    person = User.objects.get(username="u-12")
+    passkey = create_passkey_row(person)
+    passkey.data["is_passwordless"] = True
+    passkey.save()
+    client.post("/account/provider/unlink/")
+    address = f"/account/passkeys/{passkey.pk}/remove/"
+    page = client.get(address).content.decode()
+    assert "This is your only way to sign in" in page
+    assert "Remove passkey" not in page
+    client.post(address, {"proof": "anything"})
+    with pytest.raises(PasskeyRefused, match="Without it you could not sign in"):
+        remove_passkey(actor=person, pk=passkey.pk)
+    assert passkey in Authenticator.objects.all()
 
 
 def test_who_was_locked_out_stays_out(provider: Provider):
