@@ -153,7 +153,26 @@ def end_step(reconcile_context: ReconcileContext, step: StepExecution, status: S
     append_log(reconcile_context, step, f"Step {step.name}: {_END_MESSAGES[status]}", "warning")
 
 
+def record_unknown_result(
+    step: StepExecution,
+    code: str = "RESULT_UNKNOWN",
+    message: str = "A person ended the step before its result was known.",
+) -> None:
+    """Record that the result of a step without a failure is unknown, so that it does not count as success."""
+    if step.failure is not None:
+        return
+    step.failure = {
+        "code": code,
+        "message": message,
+        "step": step.identifier,
+        "container": None,
+        "exit_code": None,
+    }
+    step.save(update_fields=["failure"])
+
+
 def _ignore(reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
+    record_unknown_result(step)
     end_step(reconcile_context, step, Status.IGNORE_FAILED)
     if (
         not get_step_kinds()[step.type].changes_ecs_service
@@ -167,6 +186,7 @@ def _ignore(reconcile_context: ReconcileContext, step: StepExecution, reaction: 
 def _mark_as_success(
     reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction
 ) -> None:
+    record_unknown_result(step)
     end_step(reconcile_context, step, Status.SUCCESS)
     clear_failure(reconcile_context, step, outcome=False)
 

@@ -85,14 +85,7 @@ def _skip(reconcile_context: ReconcileContext, step: StepExecution, interrupt: I
     Skipping a mere wait has no effect on the result.
     """
     if step.failure is None and not _is_wait(step):
-        step.failure = {
-            "code": "SKIPPED",
-            "message": "The step was skipped before its result was known.",
-            "step": step.identifier,
-            "container": None,
-            "exit_code": None,
-        }
-        step.save(update_fields=["failure"])
+        failures.record_unknown_result(step, "SKIPPED", "The step was skipped before its result was known.")
         failures.clear_failure(reconcile_context, step)
     failures.clear_failure(reconcile_context, step, outcome=False)
     failures.end_step(reconcile_context, step, Status.SKIPPED)

@@ -139,14 +139,39 @@ def test_a_step_that_only_waits_for_aws_can_be_skipped_and_is_not_said_to_be_don
     assert _get_step(execution).status == "SKIPPED"
 
 
+def _start_with_unknown_version(drive: Drive) -> Execution:
+    """Start a deployment whose update of the service this version of Slipway cannot run."""
+    execution = drive.start("1.28")
+    rows = ActionRun.objects.filter(step__stage__execution=execution, name="CreateOrUpdateService")
+    rows.update(version=99)
+    return execution
+
+
+@pytest.mark.parametrize(
+    ("decision", "status", "outcome"),
+    [("IGNORE", "IGNORE_FAILED", "FAILED"), ("MARK_AS_SUCCESS", "SUCCESS", "")],
+)
+def test_a_stuck_deployment_that_a_person_ends_does_not_count_as_deployed(
+    drive: Drive, client: APIClient, until_asked: UntilAsked, decision: str, status: str, outcome: str
+) -> None:
+    drive.run("1.27")
+    mark = drive.mark()
+    execution = until_asked(_start_with_unknown_version(drive))
+    assert _decide(client, execution, decision) == 202
+    drive.until_over(execution)
+    assert "UpdateService" not in drive.effects(after=mark)
+    assert (execution.status, execution.outcome) == (status, outcome)
+    step = _get_step(execution)
+    assert step.failure is not None
+    assert step.failure["code"] == "RESULT_UNKNOWN"
+
+
 def test_an_action_of_another_version_has_the_same_choices(
     drive: Drive, client: APIClient, until_asked: UntilAsked
 ) -> None:
     drive.run("1.27")
     mark = drive.mark()
-    execution = drive.start("1.28")
-    rows = ActionRun.objects.filter(step__stage__execution=execution, name="CreateOrUpdateService")
-    rows.update(version=99)
+    execution = _start_with_unknown_version(drive)
     until_asked(execution)
     step = _get_step(execution)
     assert step.intervention is not None
