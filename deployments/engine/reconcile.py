@@ -33,6 +33,7 @@ from guards.metrics import RECONCILE_SECONDS
 from guards.tracing import resume_trace_context
 from steps.actions.base import get_actions
 from steps.states import TERMINAL_STATUSES, ActionState, Status
+from web.clock import get_database_time
 from web.http.outages import OUTAGE_ERRORS
 
 FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
@@ -246,16 +247,17 @@ RELEASE_TIMEOUT_SECONDS = 10.0
 
 
 def record_crash(execution_ids: Sequence[UUID], error: Exception) -> None:
-    """Record a crash for the execution that was being reconciled; its next pass fails it.
+    """Record a crash for the execution that this process was reconciling; its next pass fails it.
 
-    Its lease expires by itself, so the next pass comes within a minute.
+    Its lease expires by itself, so the next pass comes within a minute. Others of the batch may have been
+    dispatched again, so another worker has their leases.
     """
     frame = traceback.extract_tb(error.__traceback__)[-1]
     text = f"{type(error).__name__} in {frame.name}: {error}"[:255]
-    claimed = Execution.objects.filter(pk__in=execution_ids, lease_expires_at__isnull=False).order_by(
-        "-lease_expires_at"
+    claimed = Execution.objects.filter(
+        pk__in=execution_ids, lease_owner=get_lease_owner(), lease_expires_at__gt=get_database_time()
     )
-    execution = claimed.first()
+    execution = claimed.order_by("-lease_expires_at").first()
     if execution is None:
         return
     waiting = Interrupt.objects.filter(execution=execution, kind=Interrupt.Kind.FAIL)

@@ -68,6 +68,27 @@ def test_a_mistake_keeps_the_lease_and_ends_the_execution(
     assert Interrupt.objects.get(execution=execution).kind == "FAIL"
 
 
+def test_a_mistake_is_not_recorded_at_the_execution_that_another_worker_reconciles(
+    drive: Drive, interrupt_pass: Callable[[Exception], None]
+) -> None:
+    execution, other = drive.start("1.27"), drive.start("1.27")
+
+    class MistakeError(ValueError):
+        """The mistake, made while another worker takes the rest of the batch."""
+
+        def __str__(self) -> str:
+            set_hook(None)
+            claim_lease(other.pk, owner="elsewhere:1", runtime=LIVE_RUNTIME)
+            return "a mistake"
+
+    interrupt_pass(MistakeError())
+    tasks.reconcile_batch_task(execution_ids=[str(execution.pk), str(other.pk)])
+
+    other.refresh_from_db()
+    assert other.lease_owner == "elsewhere:1"
+    assert Interrupt.objects.get().execution == execution
+
+
 def test_a_lease_is_given_back_as_soon_as_the_database_is_there_again(
     drive: Drive, interrupt_pass: Callable[[Exception], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
