@@ -158,7 +158,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 # Remote control of workers is off.
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_SOFT_SHUTDOWN_TIMEOUT = 10
-# A pass ends after 30 s by itself; these limits only end one that hangs.
+# A pass ends after 30 s by itself, and starts within 10 s; these limits only end one that hangs.
 CELERY_TASK_SOFT_TIME_LIMIT = 45
 CELERY_TASK_TIME_LIMIT = 50
 # Short timeouts for a broker that does not respond: requests continue, workers reconnect.

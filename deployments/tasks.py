@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
@@ -42,6 +43,10 @@ def reconcile_batch_task(*, execution_ids: list[str], token: str = "", **_: Any)
     """Reconcile the executions of one batch."""
     try:
         reconcile_batch(ExecutionBatch(tuple(UUID(pk) for pk in execution_ids), token))
+    except SoftTimeLimitExceeded:
+        # Calls that hang are no fault of the execution either.
+        logger.warning("Reconcile pass interrupted by the time limit of its task; the next pass continues")
+        release_leases([UUID(pk) for pk in execution_ids])
     except Exception as error:
         if is_outage(error):
             # An outage is no fault of the execution: the next pass continues from the database.

@@ -23,7 +23,6 @@ from delegates.event_queues.coverage import (
     record_silence,
 )
 from deployments.engine.event_wakes import build_covered_reads
-from deployments.engine.lease import PASS_SECONDS
 from deployments.engine.reconcile import reconcile
 from deployments.engine.reconcile_context import ServiceSnapshot
 from deployments.engine.service_waits import (
@@ -169,6 +168,8 @@ DISPATCH_BACKOFF = timedelta(seconds=15)
 MOST_ACTIVE_CLAIMS = 500
 MOST_WAITING_CLAIMS = 5000
 BATCH_SIZE = 50
+# A pass takes up to half a minute, and Celery interrupts a batch after 45 seconds.
+START_WITHIN_SECONDS = 10
 DISPATCHER = "dispatcher"
 PULSE_INTERVAL = timedelta(seconds=5)
 _last_pulse: dict[str, datetime] = {}
@@ -257,7 +258,7 @@ def _write_pulse(now: datetime) -> None:
 
 
 def reconcile_batch(group: ExecutionBatch, *, runtime: EngineRuntime = LIVE_RUNTIME) -> None:
-    """Reconcile the executions of a batch for at most thirty seconds; the rest stays due."""
+    """Reconcile the executions of a batch until a pass could reach the time limit; release the others."""
     started = runtime.monotonic()
     snapshot = ServiceSnapshot()
     waiting = list_waiting_executions(group.execution_ids)
@@ -268,10 +269,23 @@ def reconcile_batch(group: ExecutionBatch, *, runtime: EngineRuntime = LIVE_RUNT
     ]
     changed = list_changed_executions(own_executions, runtime=runtime, snapshot=snapshot)
     active_ids = [pk for pk in group.execution_ids if pk not in due_waits]
-    for execution_id in (*active_ids, *changed):
-        if runtime.monotonic() - started >= PASS_SECONDS:
+    due_ids = [*active_ids, *changed]
+    for number, execution_id in enumerate(due_ids):
+        # The first pass always starts, however long the reads took, so that each batch makes progress.
+        if number and runtime.monotonic() - started >= START_WITHIN_SECONDS:
+            _release_claims(due_ids[number:], group.token)
             return
         reconcile(execution_id, runtime=runtime, snapshot=snapshot)
+
+
+def _release_claims(pks: Sequence[UUID], token: str) -> None:
+    """Let the next tick dispatch these executions again, unless that has happened already.
+
+    Without their observed state, no event replaces the check that has found a change.
+    """
+    Execution.objects.filter(pk__in=pks, dispatch_token=token).update(
+        dispatch_backoff_until=None, observed_state=""
+    )
 
 
 def _filter_due(now: datetime) -> QuerySet[Execution]:

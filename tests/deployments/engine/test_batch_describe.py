@@ -7,11 +7,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from deployments.engine.dispatch import claim_due_batches, reconcile_batch
+from deployments.engine.dispatch import ExecutionBatch, claim_due_batches, reconcile_batch
 from deployments.engine.lease import LEASE_DURATION, claim_lease, wake_execution
 from deployments.engine.reconcile_context import ServiceSnapshot
 from deployments.engine.service_waits import get_batch_key
 from deployments.journal import rate_limits
+from deployments.journal.runtime import set_hook
 from deployments.models import Execution, Interrupt, StageExecution
 from steps.actions.context import ServiceObservation
 from tests.fixtures.engine_driver import Drive
@@ -107,6 +108,27 @@ def test_a_message_that_a_later_one_has_overtaken_asks_nothing(drive: Drive) -> 
     assert count_describe_calls(drive, mark) == 0
     reconcile_batch(next_batch, runtime=drive.runtime)
     assert count_describe_calls(drive, mark) == 1
+
+
+def test_what_a_batch_has_no_time_for_is_dispatched_again_at_once(drive: Drive) -> None:
+    changed = waiting_execution(drive)
+    first, second = drive.start("1.28"), drive.start("1.28")
+    advance_to_next_check(drive, changed)
+    drive.clock.move(15)
+    Execution.objects.filter(pk=changed.pk).update(observed_state="before the change")
+    token = claim_due_batches(drive.runtime)[0].token
+    set_hook(lambda name: drive.clock.move(11) if name == "lease.claimed" else None)
+    try:
+        batch = ExecutionBatch((first.pk, second.pk, changed.pk), token)
+        reconcile_batch(batch, runtime=drive.runtime)
+    finally:
+        set_hook(None)
+    fences = Execution.objects.filter(pk__in=(first.pk, second.pk)).values_list("fence", flat=True)
+    assert sorted(fences) == [0, 1]
+    changed.refresh_from_db()
+    assert changed.observed_state == "", "no event may replace its check now"
+    again = {pk for group in claim_due_batches(drive.runtime) for pk in group.execution_ids}
+    assert {second.pk, changed.pk} <= again
 
 
 def test_who_is_woken_is_looked_at_before_the_next_turn(drive: Drive) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
@@ -35,7 +36,11 @@ def interrupt_pass() -> Iterator[Callable[[Exception], None]]:
     set_hook(None)
 
 
-@pytest.mark.parametrize("error", [OperationalError("deadlock"), RedisConnectionError("refused")], ids=str)
+@pytest.mark.parametrize(
+    "error",
+    [OperationalError("deadlock"), RedisConnectionError("refused"), SoftTimeLimitExceeded()],
+    ids=str,
+)
 def test_a_look_that_an_outage_cut_short_is_nobodys_mistake_and_goes_on_at_once(
     drive: Drive,
     error: Exception,
@@ -51,7 +56,7 @@ def test_a_look_that_an_outage_cut_short_is_nobodys_mistake_and_goes_on_at_once(
     execution.refresh_from_db()
     assert (execution.fence, execution.lease_expires_at) == (2, None)
     assert not Interrupt.objects.exists()
-    assert "interrupted by an outage" in caplog.text
+    assert "Reconcile pass interrupted by" in caplog.text
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
 
