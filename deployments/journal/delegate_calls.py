@@ -31,7 +31,7 @@ from deployments.models import ActionRun, AwsCall, StepExecution
 from deployments.regions import find_call_region
 from steps.actions.base import get_actions
 from steps.actions.non_aws_calls import DELEGATE_SERVICE
-from steps.states import CallState
+from steps.states import TERMINAL_STATUSES, CallState
 
 ANSWER_CHECK_INTERVAL = timedelta(seconds=15)
 ANSWER_TIMEOUT = timedelta(seconds=60)
@@ -129,7 +129,7 @@ NOT_USED = "{}"
 def claim_call(call_id: int, runtime: EngineRuntime) -> AwsCall | None:
     """Mark a planned call as SENT for a delegate; None if it was withdrawn or claimed already."""
     with transaction.atomic():
-        call = AwsCall.objects.select_related("execution", "action").get(pk=call_id)
+        call = AwsCall.objects.select_related("execution", "step", "action").get(pk=call_id)
         if not _is_still_needed(call):
             return None
         if (
@@ -163,7 +163,8 @@ def _is_still_needed(call: AwsCall) -> bool:
         return call.phase.startswith("undo")
     if execution.final_status:
         return get_actions()[call.action.name].runs_always
-    return not is_abort_requested(call.execution_id)
+    # A step that ended early may have left a write in the queue, while its execution continues.
+    return call.step.status not in TERMINAL_STATUSES and not is_abort_requested(call.execution_id)
 
 
 def record_answer(

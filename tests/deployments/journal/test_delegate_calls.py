@@ -205,19 +205,36 @@ def _deploy_elsewhere(drive: Drive) -> None:
     caller.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "forceNewDeployment": True})
 
 
+def _serve_until_update_is_planned(drive: Drive, execution: Execution, hand_agent: Hand) -> None:
+    writes = execution.calls.filter(operation="UpdateService", state="PLANNED")
+    for _ in range(600):
+        drive.reconcile()
+        if writes.exists():
+            return
+        if not hand_agent.serve():
+            drive.clock.move(1)
+            drive.sandbox.advance(1)
+    raise AssertionError("UpdateService was never planned")
+
+
+def test_a_write_of_a_step_that_was_stopped_with_its_branch_is_not_sent(remote: Drive) -> None:
+    hand_agent = hand("one", tags=("prod", "eu"))
+    _run_to_end(remote, remote.start("1.27"), hand_agent)
+    execution = remote.start("1.28")
+    _serve_until_update_is_planned(remote, execution, hand_agent)
+    execution.stages.get().steps.filter(section="EXECUTION").update(status="ABORTED")
+    mark = remote.mark()
+    hand_agent.serve()
+    execution.refresh_from_db()
+    assert execution.status == "RUNNING"
+    assert remote.effects(mark) == []
+
+
 def test_a_write_that_no_delegate_took_in_time_rests_on_new_reads(remote: Drive) -> None:
     hand_agent = hand("one", tags=("prod", "eu"))
     _run_to_end(remote, remote.start("1.27"), hand_agent)
     execution = remote.start("1.28")
-    writes = execution.calls.filter(operation="UpdateService", state="PLANNED")
-    for _ in range(600):
-        remote.reconcile()
-        if writes.exists():
-            break
-        if not hand_agent.serve():
-            remote.clock.move(1)
-            remote.sandbox.advance(1)
-    assert writes.exists()
+    _serve_until_update_is_planned(remote, execution, hand_agent)
     _deploy_elsewhere(remote)
     mark = remote.mark()
     remote.clock.move(40)
