@@ -7,6 +7,7 @@ from deployments.engine import failures, transitions
 from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, run_phase
 from deployments.engine.reconcile_context import ReconcileContext, append_log, run_next_step
 from deployments.engine.steps import preconditions
+from deployments.engine.steps.context import EngineStepContext
 from deployments.engine.undos import (
     ROLLBACK_UNIT,
     abandon_undo,
@@ -16,6 +17,7 @@ from deployments.engine.undos import (
     list_partner_steps,
     skip_remaining_undos,
 )
+from deployments.journal.callers import VERIFY_PHASE
 from deployments.models import ActionRun, RollbackCheck, StepExecution
 from steps import conditions
 from steps.actions.base import Action, ChecklistEntry, get_actions
@@ -28,17 +30,17 @@ ROLLBACK_TIMED_OUT = "The rollback did not end within its time-out."
 def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
     """Compare the state before and after each undone action, and end the step with the checklist."""
     checks: list[ChecklistEntry] = []
-    undone = 0
+    undone: list[ActionRun] = []
     for partner in reversed(list_partner_steps(reconcile_context, step)):
         for row in reconcile_context.rows.list_actions(partner):
             if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
                 continue
-            undone += 1
+            undone.append(row)
             if row.name not in get_actions():
                 checks.append(ChecklistEntry(row.title, "as before", "not known", ok=False, note=row.detail))
                 continue
             end = run_phase(
-                reconcile_context, row, get_undo_phase("verify", row), _get_checklist, log_step=step
+                reconcile_context, row, get_undo_phase(VERIFY_PHASE, row), _get_checklist, log_step=step
             )
             if isinstance(end, PhaseWaiting):
                 return end.time
@@ -46,7 +48,10 @@ def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) ->
             if isinstance(end, PhaseFinished):
                 end.context.finish(keep_progress=False)
                 reconcile_context.save()
-    _save_checklist(reconcile_context, step, checks, undone)
+    for row in undone:
+        phase = get_undo_phase(VERIFY_PHASE, row)
+        EngineStepContext(reconcile_context, row, phase, log_step=step).drop_results()
+    _save_checklist(reconcile_context, step, checks, len(undone))
     return None
 
 

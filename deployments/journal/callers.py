@@ -114,6 +114,7 @@ class JournaledPhase(Protocol):
 # Values of `AwsCall.phase`, or their beginnings; the REST API exposes them.
 CHECK_PHASE = "look"
 CONFIRM_PHASE = "adopt"
+VERIFY_PHASE = "verify"
 REPLAYED_PHASES = ("start", "undo")
 MAX_READ_AGE = timedelta(seconds=20)
 """Maximum age of the reads that a write depends on."""

@@ -24,7 +24,7 @@ from deployments.engine.steps.inputs import EngineStepInputs, resolve_value, to_
 from deployments.engine.steps.outputs import StepOutputs
 from deployments.engine.steps.phase_log import PhaseLog
 from deployments.journal import rate_limits, secret_values
-from deployments.journal.callers import REPLAYED_PHASES, CheckCaller, JournalCaller, hash_call
+from deployments.journal.callers import REPLAYED_PHASES, VERIFY_PHASE, CheckCaller, JournalCaller, hash_call
 from deployments.journal.delegate_calls import DelegateCalls
 from deployments.journal.engine_signals import ServiceLockRequired
 from deployments.journal.provisions import EngineProvisions
@@ -140,11 +140,17 @@ class EngineStepContext(AwsClients):
     def is_replayed(self) -> bool:
         return self.phase.startswith(REPLAYED_PHASES)
 
+    @property
+    def _is_verification(self) -> bool:
+        return self.phase.startswith(VERIFY_PHASE)
+
     @cached_property
     def reads_after(self) -> datetime:
         """Return the answer time of the last write; checks use later reads only (rule 10)."""
         answered = self.reconcile_context.rows.get_last_answer_time(self.step)
-        return answered or datetime.min.replace(tzinfo=UTC)
+        # An earlier rollback may have left answers of its checklist behind.
+        began = self.log_step.started_at if self._is_verification else None
+        return max(filter(None, (answered, began)), default=datetime.min.replace(tzinfo=UTC))
 
     def build_call(
         self,
@@ -443,7 +449,9 @@ class EngineStepContext(AwsClients):
         """End the phase: add outputs, progress, counts and lines to the next commit."""
         if keep_progress and self.progress != self.row.progress:
             self.reconcile_context.change(self.row, progress=self.progress)
-        self._clear_results(self._consumed)
+        # A checklist takes several passes through a delegate, each of which goes over all of its reads.
+        if not self._is_verification:
+            self._clear_results(self._consumed)
         self._consumed = []
         # Before the lines, in which secret outputs are redacted.
         self._outputs.save()

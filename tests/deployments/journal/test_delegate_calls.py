@@ -104,6 +104,24 @@ def test_a_deployment_and_its_rollback_run_through_a_delegate_with_its_own_crede
     assert task.environment.endswith("/dev") or task.environment.startswith("account/")
 
 
+def test_the_checklist_of_a_rollback_makes_each_of_its_reads_once(remote: Drive) -> None:
+    prod = hand("prod-eu", tags=("prod", "eu"))
+    _run_to_end(remote, remote.start("1.27"), prod)
+    execution = _run_to_end(remote, remote.start("1.28"), prod)
+    roll_back_execution(actor=remote.deployer, execution=execution)
+    for _ in range(300):
+        # A read counts only if it is younger than the writes before it.
+        remote.pass_time(1)
+        prod.serve()
+        execution.refresh_from_db()
+        if execution.is_over:
+            break
+    assert execution.outcome == "ROLLED_BACK"
+    reads = execution.calls.filter(phase__startswith="verify")
+    assert reads.values("action").distinct().count() > 1
+    assert set(reads.values_list("send_number", "result")) == {(1, "")}
+
+
 def test_events_replace_reads_by_a_delegate_until_one_shows_a_change_without_an_event(remote: Drive) -> None:
     prod = hand("prod-eu", tags=("prod", "eu"))
     execution = remote.start("1.27")
