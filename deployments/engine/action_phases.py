@@ -151,6 +151,15 @@ def read_action(row: ActionRun) -> Action:
     return load_action(row.name, row.version, row.parameters)
 
 
+def is_loadable(row: ActionRun) -> bool:
+    """Return whether this version of Slipway can run the action of a row."""
+    try:
+        read_action(row)
+    except UnknownActionError:
+        return False
+    return True
+
+
 def run_phase(
     reconcile_context: ReconcileContext,
     row: ActionRun,

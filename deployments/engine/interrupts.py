@@ -93,7 +93,8 @@ def _skip(reconcile_context: ReconcileContext, step: StepExecution, interrupt: I
 
 def _is_wait(step: StepExecution) -> bool:
     names = step.actions.filter(state=ActionState.STARTED).values_list("name", flat=True)
-    return bool(names) and all(get_actions()[name].may_be_cut_short for name in names)
+    actions = [get_actions().get(name) for name in names]
+    return bool(actions) and all(action is not None and action.may_be_cut_short for action in actions)
 
 
 def _mark_as_failure(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:

@@ -15,7 +15,13 @@ from django.db.models.functions import Now
 
 from connectors.specs.aws_sessions import AwsRun, name_aws_sessions
 from deployments.engine import interrupts, service_locks, stage_execution, stage_rollback
-from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, run_phase
+from deployments.engine.action_phases import (
+    PhaseFailed,
+    PhaseFinished,
+    PhaseWaiting,
+    is_loadable,
+    run_phase,
+)
 from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.failures import INTERVENTION_CHECK_INTERVAL
 from deployments.engine.lease import Lease, LeaseLostError, claim_lease, load_execution
@@ -47,6 +53,14 @@ def finalize_execution(reconcile_context: ReconcileContext) -> timedelta | None:
         return None
     if row.step.stage_id != reconcile_context.stage.pk:
         reconcile_context = replace(reconcile_context, stage=row.step.stage)
+    if not is_loadable(row):
+        # Its step has ended, so nobody could decide about it.
+        _record_failure(reconcile_context, row, "This version of Slipway cannot run the action.")
+        return None
+    return _run_always_action(reconcile_context, row)
+
+
+def _run_always_action(reconcile_context: ReconcileContext, row: ActionRun) -> timedelta | None:
     if row.state == ActionState.WAITING:
         reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
     phase = "start" if row.start_done_at is None else CHECK_PHASE

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from deployments.engine import failures, transitions
-from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, run_phase
+from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, is_loadable, run_phase
 from deployments.engine.reconcile_context import ReconcileContext, append_log, run_next_step
 from deployments.engine.steps import preconditions
 from deployments.engine.steps.context import EngineStepContext
@@ -20,7 +20,7 @@ from deployments.engine.undos import (
 from deployments.journal.callers import VERIFY_PHASE
 from deployments.models import ActionRun, RollbackCheck, StepExecution
 from steps import conditions
-from steps.actions.base import Action, ChecklistEntry, get_actions
+from steps.actions.base import Action, ChecklistEntry
 from steps.actions.context import StepContext
 from steps.states import ActionState, Outcome, Status
 
@@ -36,7 +36,7 @@ def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) ->
             if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
                 continue
             undone.append(row)
-            if row.name not in get_actions():
+            if not is_loadable(row):
                 checks.append(ChecklistEntry(row.title, "as before", "not known", ok=False, note=row.detail))
                 continue
             end = run_phase(

@@ -8,7 +8,6 @@ from deployments.engine.action_phases import (
     PhaseFailed,
     PhaseFinished,
     PhaseWaiting,
-    read_action,
     run_phase,
     wait_for_next_check,
 )
@@ -91,11 +90,22 @@ def abandon_undo(
     """Give up the undo; request a decision if needed, or if the next undos could cut off users."""
     append_log(reconcile_context, step, f"Not restored: {row.title}. {reason}", "error", ROLLBACK_UNIT)
     reconcile_context.change(row, detail=reason[:512])
-    if needs_decision or read_action(row).moves_traffic:
+    if needs_decision or _may_move_traffic(row):
         until = reconcile_context.runtime.now() + DECISION_TIMEOUT
         failures.request_intervention(reconcile_context, step, "NOT_RESTORED", until=until, then="LeaveRest")
     else:
         skip_undo(reconcile_context, row)
+
+
+def _may_move_traffic(row: ActionRun) -> bool:
+    action = get_actions().get(row.name)
+    return action is None or action.moves_traffic
+
+
+def _may_have_undo(row: ActionRun) -> bool:
+    """Return whether an action has an undo; one of another version of Slipway may have one (rule 15)."""
+    action = get_actions().get(row.name)
+    return action is None or action.has_undo
 
 
 def skip_undo(reconcile_context: ReconcileContext, row: ActionRun) -> None:
@@ -111,10 +121,8 @@ def skip_remaining_undos(reconcile_context: ReconcileContext, step: StepExecutio
 
 
 def _settle_undo(reconcile_context: ReconcileContext, row: ActionRun, reason: str) -> None:
-    name = row.name
-    has_undo = get_actions()[name].has_undo if name in get_actions() else True
     # An action without a write leaves nothing behind.
-    has_effect = has_undo and _may_have_written(reconcile_context, row)
+    has_effect = _may_have_undo(row) and _may_have_written(reconcile_context, row)
     state = ActionState.NOT_RESTORED if has_effect else ActionState(row.state)
     reconcile_context.change(
         row, undo_state=UndoState.SETTLED, state=state, detail=(reason or row.detail)[:512]
@@ -191,7 +199,7 @@ def _confirm_start(
                     abandon_undo(reconcile_context, step, row, end.failure.message)
                 return None
     has_effect = any(call.state == CallState.ANSWERED for call in list_writes(reconcile_context, row))
-    if not (has_effect and read_action(row).has_undo):
+    if not (has_effect and _may_have_undo(row)):
         # Written by the next commit: a repetition gives the same result.
         reconcile_context.change(row, undo_state=UndoState.SETTLED)
         return None

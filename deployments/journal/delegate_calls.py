@@ -162,7 +162,8 @@ def _is_still_needed(call: AwsCall) -> bool:
     if execution.rolling_back:
         return call.phase.startswith("undo")
     if execution.final_status:
-        return get_actions()[call.action.name].runs_always
+        action = get_actions().get(call.action.name)
+        return action is not None and action.runs_always
     # A step that ended early may have left a write in the queue, while its execution continues.
     return call.step.status not in TERMINAL_STATUSES and not is_abort_requested(call.execution_id)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from deployments.execution.operations import abort_execution
-from deployments.models import ActionRun, Execution
+from deployments.execution.operations import abort_execution, decide_step, roll_back_execution
+from deployments.models import ActionRun, Execution, Interrupt, StepExecution
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,3 +38,76 @@ def test_an_execution_that_waits_for_a_person_can_be_aborted(drive: Drive) -> No
     drive.until_over(execution)
     assert execution.status == "ABORTED"
     assert drive.effects() == []
+
+
+def _start_rollback(drive: Drive, execution: Execution) -> StepExecution:
+    """Roll an execution back, until its rollback step waits for a person."""
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    step = StepExecution.objects.get(stage__execution=execution, section="ROLLBACK")
+    for _ in range(60):
+        drive.pass_time(1)
+        step.refresh_from_db()
+        if step.intervention is not None:
+            return step
+    raise AssertionError(f"nobody is asked: {drive.log(execution)[-5:]}")
+
+
+@pytest.mark.parametrize("change", [{"name": "ReleaseService"}, {"version": 99}], ids=["name", "version"])
+def test_an_undo_of_an_unknown_action_waits_for_a_person_who_may_leave_it_out(
+    drive: Drive, change: dict[str, object]
+) -> None:
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    rows = ActionRun.objects.filter(step__stage__execution=execution, name="CreateOrUpdateService")
+    assert rows.update(**change) == 1
+    step = _start_rollback(drive, execution)
+    assert step.intervention is not None
+    assert step.intervention["kind"] == "STUCK_BACKWARD"
+    execution.refresh_from_db()
+    decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="IGNORE")
+    drive.until_over(execution)
+    assert not Interrupt.objects.filter(kind="FAIL").exists()
+    assert execution.status == "FAILED"
+    step.refresh_from_db()
+    row = ActionRun.objects.get(step__stage__execution=execution, state="NOT_RESTORED")
+    unknown = step.rollback_checks.get(actual="not known")
+    assert (unknown.subject, unknown.passed) == (row.title, False)
+
+
+def test_an_undo_of_an_unknown_action_that_times_out_is_decided_like_one_that_moves_traffic(
+    drive: Drive,
+) -> None:
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    _rename_action(execution, "CreateOrUpdateService", "ReleaseService")
+    step = _start_rollback(drive, execution)
+    assert step.timeout_at is not None
+    drive.clock.moment = max(drive.clock.moment, step.timeout_at)
+    drive.pass_time(62, step=31)
+    step.refresh_from_db()
+    assert step.intervention is not None
+    assert step.intervention["kind"] == "NOT_RESTORED"
+
+
+def test_what_runs_at_the_end_and_is_of_another_version_fails_without_holding_up_the_end(
+    drive: Drive,
+) -> None:
+    execution = drive.start("1.27")
+    rows = ActionRun.objects.filter(step__stage__execution=execution, name="ResumeAutoScaling")
+    assert rows.update(version=99) == 1
+    drive.pass_time(5)
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.until_over(execution, most_seconds=300)
+    assert execution.status == "ABORTED"
+    assert rows.get().state == "FAILED"
+    assert any("Do it by hand." in line for line in drive.log(execution))
+
+
+def test_a_skipped_action_that_this_version_does_not_know_has_no_known_result(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    _rename_action(execution, "RegisterTaskDefinition", "Nonsense")
+    drive.pass_time(5)
+    step = StepExecution.objects.get(stage__execution=execution, section="EXECUTION")
+    decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="SKIP")
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "")
