@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from aws.apis.iam import IamClient, IamDecision, StsClient, parse_principal_arn
@@ -294,7 +294,7 @@ def build_step_details(step: PreviewedStep) -> PreviewedStepDetails:
         name=step.step.name,
         type=step.step.type,
         stage=step.step.stage.identifier,
-        calls=tuple(_build_call(call) for call in step.writes),
+        calls=tuple(_build_call(call, step.mask) for call in step.writes),
         diffs=diffs,
         permissions=tuple(
             list_required_actions(
@@ -305,18 +305,22 @@ def build_step_details(step: PreviewedStep) -> PreviewedStepDetails:
         ),
         reads=tuple(sorted({f"{call.service}:{call.operation}" for call in step.calls if not call.is_write})),
         log=tuple(step.step_data.lines),
-        warnings=(*step.warnings, *warnings, *unread_notes),
-        failure=step.failure,
+        warnings=(*map(step.mask.mask_text, (*step.warnings, *unread_notes)), *warnings),
+        failure=_mask_failure(step),
         is_reached=step.is_reached,
         skipped=step.verdict.skipped,
         depends=step.verdict.run_conditions,
     )
 
 
-def _build_call(call: PlannedCall) -> PreviewedCall:
-    return PreviewedCall(
-        call.service, call.operation, redact_parameters(call.params, SecretMask()), summarize_write(call)
-    )
+def _mask_failure(step: PreviewedStep) -> PreviewFailure | None:
+    failure = step.failure
+    return replace(failure, message=step.mask.mask_text(failure.message)) if failure else None
+
+
+def _build_call(call: PlannedCall, mask: SecretMask) -> PreviewedCall:
+    change = mask.mask_text(summarize_write(call))
+    return PreviewedCall(call.service, call.operation, redact_parameters(call.params, mask), change)
 
 
 def _build_diffs(step: PreviewedStep) -> tuple[tuple[DefinitionDiff, ...], list[str]]:
@@ -333,6 +337,7 @@ def _build_diffs(step: PreviewedStep) -> tuple[tuple[DefinitionDiff, ...], list[
                 f"Nothing is compared with the task definition {family} that runs now: {error}"
             )
             continue
-        old = f"{family}:{live.get('revision', '?')}" if live else ""
-        diffs.append(DefinitionDiff(old, f"{family} (new)", compare_task_definitions(live, call.params)))
+        name, diff = step.mask.mask_text(family), compare_task_definitions(live, call.params, step.mask)
+        old = f"{name}:{live.get('revision', '?')}" if live else ""
+        diffs.append(DefinitionDiff(old, f"{name} (new)", diff))
     return tuple(diffs), unread_notes

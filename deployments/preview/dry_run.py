@@ -22,6 +22,7 @@ from deployments.preview.step_context import (
     WorkPlanned,
 )
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
+from guards.masks import SecretMask
 from pipelines.definition.deferred_expressions import resolve_spec
 from pipelines.models import Pipeline
 from steps.actions.base import Action, ActionFailed
@@ -90,6 +91,8 @@ class PreviewedStep:
 
     step_data: PreviewedStepData
     caller: PreviewCaller
+    mask: SecretMask
+    """Mask of the secrets of its stage."""
     calls: list[PlannedCall] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     failure: PreviewFailure | None = None
@@ -159,7 +162,9 @@ class _DryRun:
     ) -> PreviewedStep:
         step_data = PreviewedStepData(planned.step)
         stage_data.steps.append(step_data)
-        step = PreviewedStep(step_data, stage_data.caller, is_reached=not self._is_over, verdict=verdict)
+        step = PreviewedStep(
+            step_data, stage_data.caller, stage_data.mask, is_reached=not self._is_over, verdict=verdict
+        )
         if self._is_over or is_skipped(step):
             self._is_over = self._is_over or step.failure is not None
             return step

@@ -115,7 +115,9 @@ def _preview_step(
 ) -> PreviewedStep:
     step_data = PreviewedStepData(step)
     stage_data.steps.append(step_data)
-    previewed = PreviewedStep(step_data, stage_data.caller, is_reached=is_reached, verdict=verdict)
+    previewed = PreviewedStep(
+        step_data, stage_data.caller, stage_data.mask, is_reached=is_reached, verdict=verdict
+    )
     if not is_reached or is_skipped(previewed):
         return previewed
     if find_call_region(stage_data.stage, step) != stage_data.stage.region:
@@ -129,7 +131,7 @@ def _preview_step(
         previewed.failure = PreviewFailure("UNKNOWN_ACTION", str(unknown))
         return previewed
     except KnownOnlyInRun as unknown:
-        previewed.warnings.append(stage_data.mask.mask_text(str(unknown)))
+        previewed.warnings.append(str(unknown))
         return previewed
     run_actions(stage_data, previewed, actions, outputs)
     return previewed

@@ -57,9 +57,9 @@ class Panel:
         self.drive.pipeline.save(update_fields=["yaml"])
         assert self.drive.run(tag).status == "SUCCESS"
 
-    def start(self, tag: str = "1.27") -> Execution:
+    def start(self, tag: str = "1.27", **choices: Any) -> Execution:
         """Start a run and look at it until it waits."""
-        execution = self.drive.start(tag)
+        execution = self.drive.start(tag, **choices)
         for _ in range(20):
             self.drive.pass_time(1)
             execution.refresh_from_db()

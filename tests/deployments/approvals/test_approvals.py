@@ -1,5 +1,6 @@
 """A run waits for approval, people decide, and it goes on or ends."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -8,6 +9,7 @@ import yaml
 from django.db import connection
 from django.utils import timezone
 
+from connectors.models import FileNode
 from deployments.approvals.operations import approve_step
 from deployments.approvals.queries import count_waiting_approvals, list_waiting_approvals
 from deployments.execution.operations import abort_execution, decide_step
@@ -229,6 +231,27 @@ def test_an_approval_is_for_what_was_shown_and_for_nothing_else(panel: Panel) ->
     assert panel.decide(panel.alice, approval).status_code == 202
     panel.drive.until_over(execution)
     assert execution.status == "SUCCESS", panel.drive.log(execution)
+
+
+def test_a_plan_hides_the_secret_inputs_of_the_run(panel: Panel) -> None:
+    panel.deploy_without_approval("1.27")
+    panel.insert_approval()
+    document = yaml.safe_load(panel.drive.pipeline.yaml)
+    document["pipeline"]["variables"] = {"token": {"type": "Secret", "required": True}}
+    panel.drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
+    panel.drive.pipeline.save(update_fields=["yaml"])
+    node = FileNode.objects.get(path="/ECS Tutorial/RegisterTaskDefinitionRequest.yaml")
+    labels = "dockerLabels: {token: <+pipeline.variables.token>}"
+    node.content = node.content.replace("environment: []", f"environment: []\n    {labels}")
+    node.save()
+    approval = panel.get_approval(panel.start("1.28", inputs={"token": "hush-hush"}))
+    body = panel.create_api_client(panel.outsider).get(f"/api/v1/approvals/{approval.pk}").json()
+    text = json.dumps(body["ahead"], ensure_ascii=False)
+    assert "hush-hush" not in text
+    planned_step = body["ahead"]["stages"][0]["steps"][0]["would"]
+    (call,) = (call for call in planned_step["calls"] if call["operation"] == "RegisterTaskDefinition")
+    assert call["params"]["containerDefinitions"][0]["dockerLabels"] == {"token": "•••"}
+    assert "•••" in json.dumps(planned_step["diffs"], ensure_ascii=False)
 
 
 def test_what_approvers_fill_in_is_checked_and_settled_by_the_first(panel: Panel) -> None:
