@@ -310,8 +310,8 @@ def _request_intervention(context: EngineStepContext, blocked: Exception) -> Pha
     """Request a person's decision, because guessing could do harm (rules 6, 7 and 15)."""
     is_denied = isinstance(blocked, _ConfirmationDenied)
     way_out = "grant the permission" if is_denied else "run the version that started it"
-    reason = f"{blocked} Slipway waits: {way_out}, or decide what happens."
     reconcile_context, row = context.reconcile_context, context.row
+    reason = reconcile_context.mask.mask_text(f"{blocked} Slipway waits: {way_out}, or decide what happens.")
     is_requested = context.log_step.intervention is not None or context.log_step.status in TERMINAL_STATUSES
     if row.detail != reason[:512] or not is_requested:
         reconcile_context.change(row, detail=reason[:512])

@@ -97,11 +97,11 @@ def _get_next_always_action(reconcile_context: ReconcileContext) -> ActionRun | 
 
 def _record_failure(reconcile_context: ReconcileContext, row: ActionRun, message: str) -> None:
     """Record the failure of an always-action; the execution still ends."""
-    now = reconcile_context.runtime.now()
+    now, detail = reconcile_context.runtime.now(), reconcile_context.mask.mask_text(message)[:512]
     append_log(
         reconcile_context, row.step, f"{row.title} failed: {message} Do it by hand.", "error", row.unit
     )
-    reconcile_context.change(row, state=ActionState.FAILED, ended_at=now, detail=message[:512])
+    reconcile_context.change(row, state=ActionState.FAILED, ended_at=now, detail=detail)
     reconcile_context.save()
 
 

@@ -81,6 +81,7 @@ def _save_checklist(
     reconcile_context.change(step, status=status, ended_at=reconcile_context.runtime.now())
     for line, level in _build_checklist_lines(checks, undone, restored=is_restored):
         append_log(reconcile_context, step, line, level, ROLLBACK_UNIT)
+    mask = reconcile_context.mask
     with reconcile_context.commit():
         RollbackCheck.objects.bulk_create(
             RollbackCheck(
@@ -88,10 +89,10 @@ def _save_checklist(
                 attempt=step.attempt,
                 position=index,
                 subject=check.subject,
-                expected=check.expected,
-                actual=check.actual,
+                expected=mask.mask_text(str(check.expected)),
+                actual=mask.mask_text(str(check.actual)),
                 passed=check.ok,
-                note=check.note,
+                note=mask.mask_text(check.note),
             )
             for index, check in enumerate(checks)
         )

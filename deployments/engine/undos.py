@@ -89,7 +89,7 @@ def abandon_undo(
 ) -> None:
     """Give up the undo; request a decision if needed, or if the next undos could cut off users."""
     append_log(reconcile_context, step, f"Not restored: {row.title}. {reason}", "error", ROLLBACK_UNIT)
-    reconcile_context.change(row, detail=reason[:512])
+    reconcile_context.change(row, detail=reconcile_context.mask.mask_text(reason)[:512])
     if needs_decision or _may_move_traffic(row):
         until = reconcile_context.runtime.now() + DECISION_TIMEOUT
         failures.request_intervention(reconcile_context, step, "NOT_RESTORED", until=until, then="LeaveRest")
@@ -124,9 +124,8 @@ def _settle_undo(reconcile_context: ReconcileContext, row: ActionRun, reason: st
     # An action without a write leaves nothing behind.
     has_effect = _may_have_undo(row) and _may_have_written(reconcile_context, row)
     state = ActionState.NOT_RESTORED if has_effect else ActionState(row.state)
-    reconcile_context.change(
-        row, undo_state=UndoState.SETTLED, state=state, detail=(reason or row.detail)[:512]
-    )
+    detail = reconcile_context.mask.mask_text(reason)[:512] if reason else row.detail
+    reconcile_context.change(row, undo_state=UndoState.SETTLED, state=state, detail=detail)
 
 
 def _may_have_written(reconcile_context: ReconcileContext, row: ActionRun) -> bool:

@@ -4,14 +4,17 @@ import json
 
 import pytest
 
+from connectors.models import Connector
 from connectors.operations import create_secret
 from connectors.usages import find_usages
-from deployments.models import ActionRun, AwsCall, RollbackValue
+from deployments.execution.operations import roll_back_execution
+from deployments.models import ActionRun, AwsCall, RollbackCheck, RollbackValue
 from rbac.models import Scope, User
-from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
+from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
+from tests.secret_watch import sinks
 from tests.secret_watch.marker import planted
-from tests.stories.cloudformation.conftest import CLUSTER, TEMPLATE, create_step, step_of
+from tests.stories.cloudformation.conftest import CLUSTER, TEMPLATE, add_rollback, create_step, step_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # An output that says the secret, as careless templates do.
@@ -65,3 +68,42 @@ def test_a_secret_that_is_gone_stops_the_step_before_anything_is_sent(write: Wri
     assert execution.failure is not None
     assert execution.failure["code"] == "SECRET_MISSING"
     assert drive.effects(mark) == []
+
+
+def test_a_checklist_hides_a_secret_that_the_stack_shows(write: Write, drive: Drive) -> None:
+    value = planted("shown")
+    admin, project = User.objects.get(username="admin"), Scope.objects.get(path="account/default/demo")
+    create_secret(actor=admin, scope=project, identifier="db_password", name="db", value=value)
+    template = WITH_SECRET.replace(", NoEcho: true", "")
+    more = f"{CLUSTER}, {{name: Password, type: Secret, value: db_password}}"
+    for retention in (7, 14):
+        parameters = f"{more}, {{name: Retention, value: '{retention}'}}"
+        text = pipeline_text(stage_text(create_step(template, parameters=parameters) + DEPLOY))
+        execution = write(add_rollback(text)).run(f"1.{retention}")
+        assert execution.status == "SUCCESS", execution.failure
+    shown = drive.call("cloudformation", "DescribeStacks", {"StackName": "shop"})["Stacks"][0]["Parameters"]
+    assert value in [parameter["ParameterValue"] for parameter in shown]
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    checks = RollbackCheck.objects.filter(step__stage__execution=execution)
+    texts = [text for check in checks for text in (check.expected, check.actual, check.note)]
+    assert any("•••" in text for text in texts), texts
+    assert not any(value in text for text in texts)
+
+
+def test_an_undo_that_fails_hides_the_secrets_in_its_reason(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The name of an operation, which AWS says when it denies the call.
+    monkeypatch.setattr(sinks, "insists", False)
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    secret = Connector.objects.get(identifier="sandbox_aws").secret
+    assert secret is not None
+    secret.value = "UpdateService"
+    secret.save()
+    drive.sandbox.fault("denied", service="ecs", operation="UpdateService", count=1)
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    row = ActionRun.objects.get(step__stage__execution=execution, state="NOT_RESTORED")
+    assert "AWS denied ecs:•••" in row.detail
