@@ -5,9 +5,10 @@ import { h, find, shape } from "./dom.js";
 // A sign-in in another tab has changed the token of this browser.
 const readToken = () => document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1];
 
-function refreshToken({ target }) {
-  const field = find("input[name=csrfmiddlewaretoken]", target);
-  field?.setAttribute("value", readToken() ?? field.value);
+// A form that is sent, and one that a script sends by itself.
+function refreshToken({ formData }) {
+  const token = readToken();
+  if (token && formData.has("csrfmiddlewaretoken")) formData.set("csrfmiddlewaretoken", token);
 }
 
 function refreshRequestToken({ detail: { parameters } }) {
@@ -19,7 +20,7 @@ let notice = null;
 export function showSessionEnd() {
   if (notice?.isConnected) return;
   if (!notice) {
-    document.addEventListener("submit", refreshToken, true);
+    document.addEventListener("formdata", refreshToken);
     document.addEventListener("htmx:configRequest", refreshRequestToken);
   }
   const signIn = h("a", { href: "/sign-in/", target: "_blank", rel: "noopener" }, "Sign in in another tab");

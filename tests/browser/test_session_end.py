@@ -45,15 +45,8 @@ def deployer(demo: Pipeline) -> User:
     return person
 
 
-def test_a_form_can_be_sent_after_a_sign_in_in_another_tab(page: Page, visit: Visit, deployer: User) -> None:
-    badges = BadgesSocket(page)
-    visit("/environments/new/")
-    page.get_by_label("Name", exact=True).fill("Staging of today")
-    Session.objects.all().delete()
-    badges.end_session()
+def sign_in_in_another_tab(page: Page, deployer: User) -> None:
     notice = page.get_by_role("alert").filter(has_text="Your session has ended")
-    expect(notice).to_be_visible()
-
     with page.expect_popup() as other_tab:
         notice.get_by_role("link", name="Sign in in another tab").click()
     tab = other_tab.value
@@ -63,6 +56,17 @@ def test_a_form_can_be_sent_after_a_sign_in_in_another_tab(page: Page, visit: Vi
     tab.get_by_role("button", name="Sign in", exact=True).click()
     expect(tab.get_by_role("heading", name="Overview")).to_be_visible()
     tab.close()
+
+
+def test_a_form_can_be_sent_after_a_sign_in_in_another_tab(page: Page, visit: Visit, deployer: User) -> None:
+    badges = BadgesSocket(page)
+    visit("/environments/new/")
+    page.get_by_label("Name", exact=True).fill("Staging of today")
+    Session.objects.all().delete()
+    badges.end_session()
+    notice = page.get_by_role("alert").filter(has_text="Your session has ended")
+    expect(notice).to_be_visible()
+    sign_in_in_another_tab(page, deployer)
     badges.is_signed_in = True
     page.evaluate("window.dispatchEvent(new Event('focus'))")
     expect(notice).to_be_hidden()
@@ -70,3 +74,27 @@ def test_a_form_can_be_sent_after_a_sign_in_in_another_tab(page: Page, visit: Vi
     page.get_by_role("button", name="Create environment").click()
     expect(page.get_by_role("heading", name="Staging of today")).to_be_visible()
     assert Environment.objects.filter(name="Staging of today").exists()
+
+
+def test_the_visual_editor_keeps_its_pipeline_when_the_session_has_ended(
+    page: Page, visit: Visit, complaints: list[str], demo: Pipeline, deployer: User
+) -> None:
+    visit(f"/pipelines/{demo.pk}/edit/?tab=visual")
+    page.get_by_role("button", name="Deploy to dev Deploys").click()
+    page.get_by_role("form", name="Deploy to dev").get_by_label("Name").fill("Deploy all")
+    address = page.url
+    Session.objects.all().delete()
+    page.get_by_role("button", name="Apply").click()
+    notice = page.get_by_role("alert").filter(has_text="Your session has ended")
+    expect(notice).to_be_visible()
+    assert page.url == address
+    # The browser reports every answer that refuses.
+    assert all("401" in text for text in complaints)
+    complaints.clear()
+
+    sign_in_in_another_tab(page, deployer)
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("form", name="Deploy all")).to_be_visible()
+    expect(notice).to_be_hidden()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("saved as version 2")).to_be_visible()

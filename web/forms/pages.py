@@ -51,29 +51,25 @@ def require_sign_in(view: PageView[Parameters]) -> View[Parameters]:
 
 
 def _redirect_to_sign_in(request: HttpRequest) -> HttpResponseBase:
-    is_read = request.method in ("GET", "HEAD")
     if request.headers.get("HX-Request"):
-        # A fragment swapped into a page must not become a sign-in form in the middle of it.
-        query = _build_sign_in_query(request, "HX-Current-URL", is_read=is_read)
-        return HttpResponse(status=401, headers={"HX-Redirect": f"{resolve_url(settings.LOGIN_URL)}{query}"})
-    if is_read:
+        # The page around the fragment shows that the session has ended, and keeps what was entered.
+        return HttpResponse(status=401)
+    if request.method in ("GET", "HEAD"):
         return redirect_to_login(request.get_full_path())
     # The address of a form may take POST only, so the user returns to the page with the form.
-    return redirect(
-        f"{resolve_url(settings.LOGIN_URL)}{_build_sign_in_query(request, 'Referer', is_read=False)}"
-    )
+    return redirect(f"{resolve_url(settings.LOGIN_URL)}?{_build_sign_in_query(request)}")
 
 
-def _build_sign_in_query(request: HttpRequest, header: str, *, is_read: bool) -> str:
-    """Return the query with the page that a header names, and with a mark for an action not performed."""
-    query = {} if is_read else {"unsent": "1"}
+def _build_sign_in_query(request: HttpRequest) -> str:
+    """Return the query with the page of the form, and with a mark for an action not performed."""
+    query = {"unsent": "1"}
     try:
-        page = urlsplit(request.headers.get(header, ""))
+        page = urlsplit(request.headers.get("Referer", ""))
     except ValueError:
         page = urlsplit("")
     if page.netloc == request.get_host():
         query["next"] = urlunsplit(("", "", page.path, page.query, ""))
-    return f"?{urlencode(query)}" if query else ""
+    return urlencode(query)
 
 
 def get_visible(
