@@ -13,6 +13,7 @@ MAX_BYTES = 40 * 1024
 APPS = ("accounts", "catalog", "connectors", "delegates", "deployments", "inventory", "pipelines", "web")
 TEMPLATES = ROOT / "templates"
 SCRIPT = re.compile(r"<script[^>]*\{% static '([^']+\.js)' %\}")
+LIVE_PART = re.compile(r"<\w+[^<]*? data-topics=")
 PARENT_OR_PART = re.compile(r"""\{% (?:extends|include) ["']([^"']+)["']""")
 # A script that is imported by a call comes when it is needed.
 IMPORT = re.compile(r'^(?:import|export)\b[^"]*"\./([^"]+)"', re.MULTILINE)
@@ -76,3 +77,11 @@ def test_each_data_attribute_that_a_script_reads_is_written_somewhere() -> None:
     written = set(re.findall(r"\bdata-([a-z]+(?:-[a-z]+)*)", pages + views)) | assigned
     assert len(read) > 50
     assert read - written == set()
+
+
+def test_each_live_part_has_an_id_by_which_it_is_fetched_again() -> None:
+    parts = {
+        part: path.name for path in TEMPLATES.rglob("*.html") for part in LIVE_PART.findall(path.read_text())
+    }
+    assert len(parts) > 20
+    assert [name for part, name in parts.items() if ' id="' not in part] == []
