@@ -51,6 +51,8 @@ def _start_test(request: PageRequest, connector: Connector) -> HttpResponse:
     try:
         lookup = create_lookup_request(actor=request.user, connector=connector, kind=LookupRequest.Kind.TEST)
     except ConnectorUnavailable as closed:
+        if request.headers.get("HX-Request"):
+            return _render_part(request, connector, refusal=str(closed))
         messages.error(request, f"{connector.name}: {closed}")
         return redirect("connector", pk=connector.pk)
     if request.headers.get("HX-Request"):
@@ -60,17 +62,18 @@ def _start_test(request: PageRequest, connector: Connector) -> HttpResponse:
 
 
 def _render_part(
-    request: PageRequest, connector: Connector, lookup: LookupRequest | None = None
+    request: PageRequest, connector: Connector, lookup: LookupRequest | None = None, refusal: str = ""
 ) -> HttpResponse:
     pending = lookup if lookup is not None and lookup.finished_at is None else None
     if request.headers.get("HX-Target") == "last-test":
-        content = {"connector": connector, "can_test": True, "waits": pending}
+        content = {"connector": connector, "can_test": True, "waits": pending, "refusal": refusal}
         return render(request, "connectors/parts/_last_test.html", content)
     content = {
         "connector": connector,
         "usage": count_connector_usages([connector])[connector.pk],
         "testable": {connector.pk},
         "waits": pending,
+        "refusal": refusal,
     }
     return render(request, "connectors/parts/_connector.html", content)
 

@@ -131,6 +131,21 @@ def test_the_page_says_that_a_delegate_is_at_it_and_then_what_came(
     assert "1 ECS cluster" in row
 
 
+@pytest.mark.parametrize("target", ["last-test", ""])
+def test_a_connector_that_cannot_be_used_says_so_in_the_part_that_asked(
+    connector: Connector, admin: User, browse: Browse, settings: Settings, target: str
+) -> None:
+    settings.ALLOW_AWS_ENDPOINTS = False
+    headers = {"HX-Request": "true", "HX-Target": target}
+    response = browse(admin).post(f"/connectors/{connector.pk}/test/", headers=headers)
+    text = response.content.decode()
+    assert response.status_code == 200
+    assert "endpoint" in text
+    assert 'role="alert"' in text
+    assert "<html" not in text
+    assert not LookupRequest.objects.exists()
+
+
 def test_asking_needs_access_to_the_connector(connector: Connector, viewer: User) -> None:
     with pytest.raises(Forbidden):
         create_lookup_request(actor=viewer, connector=connector, kind=LookupRequest.Kind.TEST)
