@@ -112,7 +112,8 @@ class Editor {
     area.addEventListener("editor:check", () => this.check.now());
     area.addEventListener("focus", () => { this.isLeaving = false; });
     document.addEventListener("selectionchange", () => document.activeElement === area && this.updateCaret());
-    area.form?.addEventListener("submit", () => { this.isSaving = true; });
+    // On the window: other listeners may prevent it.
+    addEventListener("submit", (event) => { this.isSaving ||= event.target === area.form && !event.defaultPrevented; });
     area.addEventListener("editor:leave", () => { this.isSaving = true; });
     addEventListener("pageshow", () => { this.isSaving = false; });
     addEventListener("beforeunload", (event) => {

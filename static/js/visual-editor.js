@@ -21,6 +21,7 @@ class Visual {
   listen() {
     this.area.addEventListener("input", () => this.typed());
     this.root.addEventListener("htmx:afterSwap", (event) => { if (event.detail.target === this.root) this.swapped(); });
+    this.root.addEventListener("htmx:afterRequest", ({ detail }) => { this.isSaving &&= detail.successful; });
     for (const name of ["input", "rows:added", "rows:removed"]) this.root.addEventListener(name, (event) => this.entered(event));
     // A draft keeps the text while something is created for it.
     this.root.addEventListener("htmx:beforeOnLoad", ({ detail }) => { if (detail.xhr.getResponseHeader("HX-Redirect")) this.area.dispatchEvent(new Event("editor:leave")); });

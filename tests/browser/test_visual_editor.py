@@ -11,6 +11,7 @@ from tests.browser.conftest import Visit
 from tests.browser.test_accessibility import violations
 
 pytestmark = pytest.mark.browser
+IS_WARNED = "!window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
 
 
 @pytest.fixture
@@ -136,3 +137,27 @@ def test_a_service_is_created_from_within_its_stage(
     expect(form.get_by_label("Service", exact=True)).to_have_value("web_shop")
     expect(page.get_by_label("YAML", exact=True)).to_have_value(re.compile("name: Half typed"))
     assert "Half typed" not in Pipeline.objects.get(pk=demo.pk).yaml
+
+
+def test_a_save_that_did_not_go_through_saves_nothing_later_and_leaving_still_warns(
+    page: Page, visit: Visit, complaints: list[str], demo: Pipeline, writer: User
+) -> None:
+    visit(f"/pipelines/{demo.pk}/edit/?tab=visual")
+    page.get_by_role("button", name="Deploy to dev Deploys").click()
+    form = page.get_by_role("form", name="Deploy to dev")
+    form.get_by_label("Name").fill("Deploy all")
+    form.get_by_role("button", name="Apply").click()
+    form = page.get_by_role("form", name="Deploy all")
+    form.get_by_label("Name").fill("Deploy everything")
+    page.route("**/pipelines/visual/", lambda route: route.abort())
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Slipway did not answer. Try again.")).to_be_visible()
+    assert page.evaluate(IS_WARNED)
+    page.unroute("**/pipelines/visual/")
+    form.get_by_role("button", name="Close").click()
+    expect(form).to_have_count(0)
+    page.wait_for_timeout(500)
+    assert Pipeline.objects.get(pk=demo.pk).version == 1
+    assert page.evaluate(IS_WARNED)
+    # The browser reports each request without an answer.
+    complaints.clear()
