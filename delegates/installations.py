@@ -7,7 +7,7 @@ from datetime import datetime
 from connectors.models import Connector
 from delegates.install.plan import SpecPlan
 from delegates.models import Delegate
-from rbac.models import Scope
+from rbac.models import Scope, User
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class UpgradeSummary:
     last: LastUpgrade | None
 
 
-UpgradeReader = Callable[[Delegate], UpgradeSummary | None]
+UpgradeReader = Callable[[Delegate, User], UpgradeSummary | None]
 _upgrade_readers: list[UpgradeReader] = []
 
 
@@ -74,6 +74,6 @@ def register_upgrade_reader(read: UpgradeReader) -> None:
     _upgrade_readers[:] = [read]
 
 
-def get_upgrade_summary(delegate: Delegate) -> UpgradeSummary | None:
-    """Return the automatic upgrades of a delegate; None if Slipway did not deploy it."""
-    return _upgrade_readers[0](delegate) if _upgrade_readers and delegate.spec else None
+def get_upgrade_summary(delegate: Delegate, viewer: User) -> UpgradeSummary | None:
+    """Return the automatic upgrades of a delegate as a user sees them; None if Slipway did not deploy it."""
+    return _upgrade_readers[0](delegate, viewer) if _upgrade_readers and delegate.spec else None

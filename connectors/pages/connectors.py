@@ -115,11 +115,13 @@ def show_connector(request: PageRequest, pk: int) -> HttpResponse:
     rights = get_permissions(request.user, connector)
     lacks = find_missing_permissions(request.user, get_connector_requirements(connector))
     setups = list_event_queue_setups(connector)
+    secrets = [secret for secret in (connector.secret, connector.session_token) if secret]
     content = {
         "connector": connector,
         "uses": find_usages(connector, request.user),
         "settings": json.dumps(connector.spec, indent=2, sort_keys=True, ensure_ascii=False),
         "rights": rights,
+        "viewable_secrets": get_permitted_ids(request, "core_secret_view", Secret, secrets),
         "server": get_known_server(connector) if is_ssh_connector(connector) else None,
         "can_test": not lacks,
         "lacks": lacks,

@@ -189,7 +189,7 @@ def show_delegate(request: PageRequest, pk: int) -> HttpResponse:
         "tabs": TABS,
         "tab": tab.name,
         "part": f"delegates/parts/_{tab.name}.html",
-        "upgrades": get_upgrade_summary(delegate),
+        "upgrades": get_upgrade_summary(delegate, request.user),
         **_build_delays(request, delegate, now),
     }
     return render(request, "delegates/delegate.html", content | tab.content(request, delegate, now))

@@ -1,14 +1,17 @@
 """Automatic upgrades of a delegate as its pages and the API show them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delegates.installations import LastUpgrade, UpgradeSummary
 from delegates.models import Delegate
 from deployments.delegate_installs.records import list_installation_places
 from deployments.delegate_installs.upgrade_windows import UpgradeTimes
-from deployments.models import DelegateUpgrade, DelegateUpgradeWindow
+from deployments.models import DelegateUpgrade, DelegateUpgradeWindow, Execution
+from rbac.models import User
+from rbac.policy import filter_visible
 
 MOST_UPGRADES = 20
+VIEW_PIPELINE = "core_pipeline_view"
 _MARKS = {
     DelegateUpgrade.Status.RUNNING: "RUNNING",
     DelegateUpgrade.Status.SUCCEEDED: "SUCCESS",
@@ -41,15 +44,22 @@ def load_automatic_upgrades(delegate: Delegate, most: int = MOST_UPGRADES) -> Au
     )
 
 
-def read_upgrade_summary(delegate: Delegate) -> UpgradeSummary | None:
-    """Return the summary for the page of a delegate; None if Slipway did not deploy it."""
+def read_upgrade_summary(delegate: Delegate, viewer: User) -> UpgradeSummary | None:
+    """Return the summary for the page of a delegate; None if Slipway did not deploy it.
+
+    It names the execution only to who can view it.
+    """
     automatic = load_automatic_upgrades(delegate, most=1)
     if not automatic.is_deployed:
         return None
+    last = next(iter(automatic.upgrades), None)
+    if last and last.execution:
+        executions = filter_visible(viewer, VIEW_PIPELINE, Execution.objects.filter(pk=last.execution))
+        last = last if executions.exists() else replace(last, execution="")
     return UpgradeSummary(
         times=str(automatic.times or ""),
         next_at=automatic.window.due_at if automatic.window else None,
-        last=next(iter(automatic.upgrades), None),
+        last=last,
     )
 
 

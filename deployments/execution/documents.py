@@ -51,7 +51,8 @@ def get_buttons(execution: Execution, rights: ExecutionRights) -> dict[str, bool
     is_last = execution.next_attempt_id is None
     return {
         "abort": rights.abort and not is_over and not is_winding_down,
-        "rollback": rights.run and not is_winding_down and not rolled_back,
+        # A rollback of what runs aborts it first.
+        "rollback": rights.run and (is_over or rights.abort) and not is_winding_down and not rolled_back,
         "retry": rights.run and execution.status in RETRYABLE_STATUSES and is_last,
         "attempt": rights.run and is_over and is_last,
         "decide": rights.run and not is_over,

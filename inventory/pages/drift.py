@@ -10,16 +10,22 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from catalog.models import Service
+from deployments.models import Execution
 from guards.text import parse_key
 from inventory.models.drift import Drift, DriftComparison
 from inventory.operations import drift as operations_drift
 from inventory.queries import drift as queries_drift
 from inventory.queries.freshness import DriftFreshness
+from pipelines.models import Pipeline
 from rbac.policy import can
-from web.forms.pages import PageRequest, get_visible, list_visible, require_sign_in
+from web.forms.pages import PageRequest, get_permitted_ids, get_visible, list_visible, require_sign_in
 from web.http.pagination import paginate_queryset
 from web.http.problems import BadInput
 
+VIEW_SERVICE: Final = "core_service_view"
+VIEW_PIPELINE: Final = "core_pipeline_view"
+RUN_PIPELINE: Final = "core_pipeline_execute"
 ComparisonStates: Final = DriftComparison.State
 ALL_STATES: Final = "all"
 STATE_CHOICES: Final = (
@@ -52,8 +58,11 @@ def list_drift(request: PageRequest) -> HttpResponse:
     counts = {**queries_drift.count_by_state(visible)}
     counts[ALL_STATES] = sum(counts.values())
     rows = visible if state == ALL_STATES else visible.filter(state=state)
+    page = paginate_queryset(queries_drift.select_comparison_relations(rows), request)
+    executions = [comparison.execution for comparison in page.items if comparison.execution]
     context = {
-        "page": paginate_queryset(queries_drift.select_comparison_relations(rows), request),
+        "page": page,
+        "viewable_executions": get_permitted_ids(request, VIEW_PIPELINE, Execution, executions),
         "choices": [(name, title, counts.get(name, 0)) for name, title in STATE_CHOICES],
         "chosen": state,
     }
@@ -102,6 +111,7 @@ def decide_drift(request: PageRequest, pk: int) -> HttpResponse:
 
 def _build_detail_context(request: PageRequest, comparison: DriftComparison) -> dict[str, Any]:
     fields, freshness = queries_drift.list_open_drifts(comparison), DriftFreshness.of(comparison)
+    service, execution = comparison.ecs_service.service, comparison.execution
     return {
         "comparison": comparison,
         "rows": build_drift_rows(fields),
@@ -111,6 +121,13 @@ def _build_detail_context(request: PageRequest, comparison: DriftComparison) -> 
         "earlier": build_drift_rows(queries_drift.list_resolved_drifts(comparison)),
         "fresh": freshness,
         "may_see_connector": can(request.user, "core_connector_view", freshness.cluster.connector),
+        "may_see_service": bool(service and get_permitted_ids(request, VIEW_SERVICE, Service, [service])),
+        "may_see_execution": bool(
+            execution and get_permitted_ids(request, VIEW_PIPELINE, Execution, [execution])
+        ),
+        "may_run": bool(
+            execution and get_permitted_ids(request, RUN_PIPELINE, Pipeline, [execution.pipeline])
+        ),
         "may_accept": can(request.user, queries_drift.EDIT_ENVIRONMENT, comparison),
         "can_scan": can(request.user, queries_drift.ACCESS_ENVIRONMENT, comparison),
     }

@@ -16,8 +16,9 @@ from rest_framework.test import APIClient
 from deployments import log
 from deployments.log import queries
 from deployments.models import ActionRun, AwsCall, Execution, Interrupt
-from rbac.models import User
+from rbac.models import Role, RoleAssignment, Scope, User
 from tests.api.sample_project import World
+from tests.fixtures.people import make_person
 
 pytestmark = pytest.mark.django_db
 CallAs = Callable[[User], APIClient]
@@ -151,6 +152,19 @@ def test_buttons_depend_on_who_looks(world: World, viewer: User, call: CallAs):
         "decide": False,
         "stop": False,
     }
+
+
+def test_who_cannot_abort_is_offered_no_rollback_of_what_runs(
+    world: World, project: Scope, call: CallAs
+) -> None:
+    role = Role.objects.create(scope=project, identifier="runner", name="Runner")
+    role.set_permissions({"core_pipeline_view", "core_pipeline_execute"})
+    runner = make_person("runner")
+    RoleAssignment.objects.create(scope=project, role=role, user=runner)
+    client = call(runner)
+    assert client.get(build_address(world)).json()["can"]["rollback"] is False
+    Execution.objects.update(status="SUCCESS")
+    assert client.get(build_address(world)).json()["can"]["rollback"] is True
 
 
 def test_the_list_is_newest_first_and_can_be_narrowed(world: World, client: APIClient):

@@ -190,3 +190,16 @@ def test_who_may_not_use_its_secret_reads_what_a_test_needs(
         page_text = browse(person).get(path).content.decode()
         assert button not in page_text
     assert "You need core_secret_access on the secret key of the connector aws" in page_text
+
+
+def test_the_secret_of_a_connector_is_a_link_only_for_who_can_view_it(
+    project: Scope, admin: User, browse: Browse
+) -> None:
+    connector = make_world(project, admin, admin).connector
+    person = make_person("somebody")
+    role = Role.objects.create(scope=project, identifier="some", name="Some")
+    role.set_permissions(set(PERMISSIONS) - {"core_secret_view"})
+    RoleAssignment.objects.create(scope=project, role=role, user=person)
+    link = f'href="/secrets/{connector.secret_id}/"'
+    assert link in text_of(browse(admin).get(f"/connectors/{connector.pk}/"))
+    assert link not in text_of(browse(person).get(f"/connectors/{connector.pk}/"))

@@ -25,7 +25,7 @@ from deployments.models import DelegateUpgrade, DelegateUpgradeWindow, Execution
 from notifications.events import EventType
 from notifications.models import Notification, NotificationRule
 from ops.tasks import upgrade_delegates
-from rbac.models import AuditEntry, Scope, User
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from rbac.policy import Forbidden
 from tests.deployments.delegate_installs.test_plans import connector as connector
 from tests.deployments.delegate_installs.test_plans import make, plan_for
@@ -340,6 +340,27 @@ def test_the_page_of_the_delegate_shows_a_failed_upgrade(
     assert "The last automatic upgrade failed: Choose an AWS connector of" in page
     page = browse(admin).get(f"/delegates/{delegate.pk}/upgrades/").content.decode()
     assert "Choose an AWS connector of" in page
+
+
+def test_a_failed_upgrade_leads_to_its_deployment_only_for_who_can_view_it(
+    delegate: Delegate,
+    window: DelegateUpgradeWindow,
+    project: Scope,
+    admin: User,
+    browse: Callable[[User], Client],
+) -> None:
+    assert start() == 1
+    upgrade = DelegateUpgrade.objects.get()
+    DelegateUpgrade.objects.update(status=DelegateUpgrade.Status.FAILED, problem="It did not connect.")
+    person = make_person("somebody")
+    role = Role.objects.create(scope=delegate.scope, identifier="some", name="Some")
+    role.set_permissions({"core_delegate_view"})
+    RoleAssignment.objects.create(scope=delegate.scope, role=role, user=person)
+    link = f'href="/deployments/{upgrade.execution_id}/"'
+    assert link in browse(admin).get(f"/delegates/{delegate.pk}/").content.decode()
+    page = browse(person).get(f"/delegates/{delegate.pk}/").content.decode()
+    assert "The last automatic upgrade failed: It did not connect." in page
+    assert link not in page
 
 
 def test_a_window_is_set_by_api(delegate: Delegate, admin: User, call: Callable[[User], APIClient]) -> None:

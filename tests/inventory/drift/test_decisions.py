@@ -1,14 +1,17 @@
 """What differs is accepted with a reason, told again when it changes, and put on record."""
 
+import re
+
 import pytest
 from django.test import Client
 
 from inventory.models.drift import Drift, DriftComparison
 from inventory.operations import drift
 from inventory.queries.drift import list_open_drifts
-from rbac.models import AuditEntry, User
+from rbac.models import AuditEntry, Role, RoleAssignment, User
 from rbac.policy import Forbidden
 from tests.fixtures.engine_driver import Drive
+from tests.fixtures.people import make_person
 from tests.inventory.drift.scans import get_state, list_drifts
 from web.http.problems import BadInput
 
@@ -94,6 +97,26 @@ def test_who_may_only_look_accepts_nothing(drifted_comparison: DriftComparison, 
     page = client.get(f"/drift/{drifted_comparison.pk}/").content.decode()
     assert "desiredCount" in page
     assert "Accept selected fields" not in page
+
+
+def test_drift_links_only_to_what_its_reader_can_open(
+    drifted_comparison: DriftComparison, client: Client
+) -> None:
+    execution = drifted_comparison.execution
+    assert execution is not None
+    reader, scope = make_person("reader"), execution.scope
+    role = Role.objects.create(scope=scope, identifier="reader", name="Reader")
+    role.set_permissions({"core_environment_view"})
+    RoleAssignment.objects.create(scope=scope, role=role, user=reader)
+    links = re.compile(r'href="(/(?:deployments|services)/[^"]+|[^"]+/run/)"')
+    for path in ("/drift/", f"/drift/{drifted_comparison.pk}/"):
+        client.force_login(User.objects.get(username="admin"))
+        main = client.get(path).content.decode().partition("<main")[2]
+        assert f'href="/deployments/{execution.pk}/"' in main
+        client.force_login(reader)
+        main = client.get(path).content.decode().partition("<main")[2]
+        assert f"{execution.pipeline.name} #{execution.number}" in main
+        assert links.findall(main) == []
 
 
 def test_the_page_keeps_what_was_typed_where_nothing_is_chosen(
