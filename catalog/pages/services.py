@@ -38,7 +38,7 @@ DELETE: Final = "core_service_delete"
 MOST_SUGGESTIONS: Final = 200
 
 
-def get_service(request: PageRequest, pk: int) -> Service:
+def get_service(request: PageRequest, pk: int | str) -> Service:
     """Return a visible service. Raises `NotVisible` (404)."""
     rows = Service.objects.select_related("scope", "artifact").prefetch_related("manifests")
     return get_visible(request, VIEW, rows, pk=pk)
@@ -150,7 +150,7 @@ def clean_up_manifest(request: PageRequest) -> HttpResponse:
     """Return an edited manifest in the format of AWS, with the changes, for the editor."""
     pk, name = request.GET.get("service", ""), request.POST.get("name", "").strip()
     if pk.isascii() and pk.isdigit():
-        name = get_ecs_service_name(get_service(request, int(pk)))
+        name = get_ecs_service_name(get_service(request, pk))
     elif not NAME_PATTERN.match(name):
         name = request.POST.get("identifier", "").strip()
     kind, text = _parse_manifest_row(request)
@@ -173,7 +173,7 @@ def show_manifest_guide(request: PageRequest) -> HttpResponse:
     kind, pk = request.GET.get("kind", ""), request.GET.get("service", "")
     if kind not in MANIFEST_KINDS:
         raise NotVisible("Unknown manifest type.")
-    variables = get_service(request, int(pk)).variables if pk.isascii() and pk.isdigit() else {}
+    variables = get_service(request, pk).variables if pk.isascii() and pk.isdigit() else {}
     return JsonResponse(build_manifest_guide(kind, variables))
 
 

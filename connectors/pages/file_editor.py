@@ -110,7 +110,7 @@ def clean_up_text(request: PageRequest) -> HttpResponse:
 def _read_file_text(request: PageRequest) -> FileText:
     """Return the text from an editor for an existing or new file."""
     if pk := request.POST.get("node"):
-        node = get_node(request, int(pk) if pk.isascii() and pk.isdigit() else 0)
+        node = get_node(request, pk)
         scope, path = node.scope, node.path
     else:
         scope = get_object_or_404(

@@ -33,7 +33,7 @@ def list_visible_nodes(request: PageRequest) -> QuerySet[FileNode]:
     return filter_visible(request.user, VIEW_PERMISSION, rows).filter(near)
 
 
-def get_node(request: PageRequest, pk: int, **lookup: Any) -> FileNode:
+def get_node(request: PageRequest, pk: int | str, **lookup: Any) -> FileNode:
     """Return a visible file or folder. Raises `NotVisible` (404)."""
     return get_visible(
         request, VIEW_PERMISSION, FileNode.objects.select_related("scope", "updated_by"), pk=pk, **lookup
@@ -104,7 +104,7 @@ def _get_version(request: PageRequest, node: FileNode, number: str) -> FileVersi
     if not (number.isascii() and number.isdigit()):
         raise NotVisible("The version must be a number.")
     rows = FileVersion.objects.select_related("by", "node__scope")
-    return get_visible(request, VIEW_PERMISSION, rows, node=node, version=int(number))
+    return get_visible(request, VIEW_PERMISSION, rows, node=node, version=number)
 
 
 def _build_tree(request: PageRequest, chosen: FileNode | None = None) -> dict[str, Any]:

@@ -175,3 +175,29 @@ def test_an_upload_without_a_file_says_that_one_is_needed(
     response = client.post("/files/upload/", {"in_scope": project.pk, "folder": ""})
     assert response.status_code in (200, 400)
     assert "This field is required" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/files/{node}/history/?show={number}",
+        "/files/{node}/history/?from={number}",
+        "/files/{node}/history/?from=1&to={number}",
+        "/files/{node}/download/?version={number}",
+        "/services/words/?kind=EcsTaskDefinition&service={number}",
+    ],
+)
+def test_a_number_of_thousands_of_digits_names_nothing(
+    node: FileNode, admin: User, browse: Browse, path: str
+) -> None:
+    address = path.format(node=node.pk, number="9" * 5000)
+    assert browse(admin).get(address).status_code == 404
+
+
+@pytest.mark.parametrize("address", ["/files/check/", "/services/clean-up/?service={number}"])
+def test_an_editor_of_something_with_a_number_of_thousands_of_digits_finds_nothing(
+    admin: User, browse: Browse, address: str
+) -> None:
+    number = "9" * 5000
+    form = {"node": number, "content": "", "manifests-0-kind": "EcsTaskDefinition"}
+    assert browse(admin).post(address.format(number=number), form).status_code == 404
