@@ -294,3 +294,17 @@ def _build_call(number: int) -> dict[str, object]:
         "repeats": 1,
         "duration_ms": 12,
     }
+
+
+def test_a_link_of_a_list_keeps_the_focus_when_the_list_is_fetched_again(
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline, deployer: User
+) -> None:
+    visit("/pipelines/")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
+    link = page.locator("#pipelines").get_by_role("link", name=demo.name, exact=True)
+    link.focus()
+    page.evaluate("document.querySelector('#pipelines').dataset.isOld = 'yes'")
+    live.publish_changes(get_topic(live))
+    page.clock.run_for(1000)
+    expect(page.locator("#pipelines:not([data-is-old])")).to_be_visible()
+    expect(link).to_be_focused()
