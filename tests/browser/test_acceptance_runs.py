@@ -1,5 +1,7 @@
 """The form of an acceptance run, its plan and its progress in a browser, on the sandbox."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
@@ -22,9 +24,10 @@ pytestmark = pytest.mark.browser
 def deployer(
     transactional_db: None, account: object, sandbox: SandboxProcess, broker_url: str, settings: Settings
 ) -> User:
-    """The visitor: an administrator of a demo with its sandbox, whose workers dispatched a moment ago."""
+    """The visitor: an administrator of a demo with its sandbox, whose workers dispatch while a test runs."""
     settings.SANDBOX_URL, settings.REDIS_URL = sandbox.url, broker_url
-    Pulse.objects.update_or_create(name=dispatch.DISPATCHER, defaults={"at": timezone.now()})
+    at = timezone.now() + timedelta(minutes=10)
+    Pulse.objects.update_or_create(name=dispatch.DISPATCHER, defaults={"at": at})
     fill_in_demo(SandboxFacts.from_wire(sandbox.seed()))
     return User.objects.get(username="admin")
 
