@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum, auto
 from typing import Any
 from uuid import UUID
 
@@ -165,25 +166,35 @@ def filter_by_bound_project(
     return tasks.filter(~Q(kind__in=DelegateTask.ISOLATED) | Q(scope__path=instance.script_scope))
 
 
-def bind_to_project(instance: DelegateInstance, task_id: UUID) -> bool:
-    """Bind an instance to the project of the next task; return False if it must not take the task.
+class ProjectBinding(Enum):
+    """Effect of an assignment on the project whose scripts an instance runs."""
 
-    Call it within the transaction of the assignment, which is rolled back after False.
+    UNCHANGED = auto()
+    NEW = auto()
+    REFUSED = auto()
+
+
+def bind_to_project(instance: DelegateInstance, task_id: UUID) -> ProjectBinding:
+    """Bind an instance to the project of the next task, unless it must not take the task.
+
+    Call it within the transaction of the assignment, which is rolled back after a refusal.
     """
     if not is_bound_to_project(instance):
-        return True
+        return ProjectBinding.UNCHANGED
     row = DelegateTask.objects.filter(pk=task_id).values_list("kind", "scope__path").first()
     if row is None or row[0] not in DelegateTask.ISOLATED:
-        return True
+        return ProjectBinding.UNCHANGED
     kind, project = row
     is_script = kind in DelegateTask.RUNS_CODE
+    own = DelegateInstance.objects.filter(pk=instance.pk)
+    is_new = is_script and bool(own.filter(script_scope="").update(script_scope=project))
     # Also without a change: concurrent assignments of a script and a fetch must run one after the other.
-    free = DelegateInstance.objects.filter(pk=instance.pk, script_scope__in=("", project))
-    allowed = bool(free.update(script_scope=project if is_script else F("script_scope")))
+    free = own.filter(script_scope__in=("", project))
+    allowed = is_new or bool(free.update(script_scope=F("script_scope")))
     if not allowed or (is_script and _runs_other_projects(instance, project)):
         transaction.set_rollback(True)
-        return False
-    return True
+        return ProjectBinding.REFUSED
+    return ProjectBinding.NEW if is_new else ProjectBinding.UNCHANGED
 
 
 def _runs_other_projects(instance: DelegateInstance, project: str) -> bool:
@@ -248,7 +259,8 @@ def acquire_task(
 ) -> AcquiredTask | None:
     """Assign one task; return None if another instance has it or its owner withdraws it."""
     now = now or get_database_time()
-    if not bind_to_project(instance, task_id):
+    binding = bind_to_project(instance, task_id)
+    if binding is ProjectBinding.REFUSED:
         return None
     # The condition is the lock: the process that changes the row has the task.
     claimed = DelegateTask.objects.filter(
@@ -271,6 +283,8 @@ def acquire_task(
         reason="",
     )
     if not claimed:
+        # It runs nothing of that project, so it must stay free for others.
+        transaction.set_rollback(True)
         return None
     publish_task_changed(task_id)
     task = DelegateTask.objects.select_related("connector", "scope").get(pk=task_id)
@@ -281,6 +295,8 @@ def acquire_task(
         )
         task.status = DelegateTask.Status.ABORTED
         log_task_status(task, previous=DelegateTask.Status.QUEUED)
+        if binding is ProjectBinding.NEW:
+            DelegateInstance.objects.filter(pk=instance.pk).update(script_scope="")
         return None
     log_task_status(task, previous=DelegateTask.Status.QUEUED)
     if task.attempts > 1:

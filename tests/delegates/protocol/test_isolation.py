@@ -10,6 +10,8 @@ from delegates import built_in_delegate
 from delegates.agent.isolation import detect_isolation
 from delegates.models import DelegateInstance, DelegateTask, DelegateToken
 from delegates.operations.delegates import update_delegate
+from delegates.protocol import leases
+from delegates.protocol.leases import acquire_task
 from rbac.models import Scope, User
 from tests.delegates.protocol.fake_agents import Agent, build_registration, register_agent, send_request
 from tests.fixtures.delegates import make_task, make_token
@@ -58,6 +60,34 @@ def test_another_instance_of_the_delegate_may_work_for_another_project(
     assert offer_and_acquire(first, project, SHELL) is not None
     assert offer_and_acquire(first, other_project, SHELL) is None
     assert second.acquire() != []
+
+
+def test_an_instance_that_loses_the_race_for_a_script_stays_free(
+    token: DelegateToken, project: Scope, other_project: Scope
+):
+    first = register_agent(token, isolation="none")
+    second = register_agent(token, isolation="none", instance_key="host-2/10.0.0.2", hostname="host-2")
+    task = make_task(project, kind=SHELL, offered_to=first.instance.delegate, payload="{}")
+    assert acquire_task(first.instance, task.pk) is not None
+    assert acquire_task(second.instance, task.pk) is None
+    second.instance.refresh_from_db()
+    assert second.instance.script_scope == ""
+    assert offer_and_acquire(second, other_project, SHELL) is not None
+
+
+def test_an_instance_stays_free_after_a_script_that_was_withdrawn(
+    token: DelegateToken, project: Scope, other_project: Scope, monkeypatch: pytest.MonkeyPatch
+):
+    agent = register_agent(token, isolation="none")
+    with monkeypatch.context() as withdrawal:
+        withdrawal.setattr(leases, "_build_payload", lambda task: None)
+        assert offer_and_acquire(agent, project, SHELL) is None
+    assert DelegateInstance.objects.get().script_scope == ""
+    assert offer_and_acquire(agent, other_project, SHELL) is not None
+    with monkeypatch.context() as withdrawal:
+        withdrawal.setattr(leases, "_build_payload", lambda task: None)
+        assert offer_and_acquire(agent, other_project, SHELL) is None
+    assert DelegateInstance.objects.get().script_scope == other_project.path
 
 
 def test_a_script_waits_until_the_fetch_of_another_project_has_ended(
