@@ -1,4 +1,4 @@
-"""Secrets in parts of environment variables: passwords in URLs, and headers for the export of telemetry."""
+"""Secrets in parts of environment variables: passwords of proxies and in URLs, headers of telemetry."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 _SIGNALS: Final = ("", "TRACES_", "METRICS_", "LOGS_")
+_PROXY_VARIABLES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
 def list_url_secrets(url: str, *, is_user_secret: bool = False) -> list[str]:
@@ -16,6 +17,15 @@ def list_url_secrets(url: str, *, is_user_secret: bool = False) -> list[str]:
         return []
     written = [parts.password, parts.username if is_user_secret else ""]
     return [form for text in written if text for form in (text, unquote(text))]
+
+
+def list_proxy_secrets(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the passwords of the proxies of a process, which its programs get too."""
+    secrets = [environ.get("PROXY_PASSWORD", "")]
+    for name in _PROXY_VARIABLES:
+        for url in (environ.get(name, ""), environ.get(name.lower(), "")):
+            secrets += list_url_secrets(url if "://" in url else f"//{url}")
+    return [secret for secret in dict.fromkeys(secrets) if secret]
 
 
 def list_export_secrets(environ: Mapping[str, str] = os.environ) -> list[str]:

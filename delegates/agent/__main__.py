@@ -33,7 +33,7 @@ from delegates.agent.settings import (
     read_environment,
 )
 from delegates.agent.task_runner import renew_leases, run_tasks
-from guards.environment_secrets import list_export_secrets
+from guards.environment_secrets import list_export_secrets, list_proxy_secrets
 from guards.tracing import start_tracing, stop_tracing
 
 FINAL_UPLOAD_SECONDS = 10.0
@@ -135,7 +135,7 @@ def _build_agent(settings: AgentSettings) -> Agent:
         settings.home.chmod(0o711)
     tls = configure_process_network(os.environ, settings.home, settings.ca_bundle)
     outgoing = LogUploadBuffer()
-    secrets = [settings.token, os.environ.get("PROXY_PASSWORD", ""), *list_export_secrets()]
+    secrets = [settings.token, *list_proxy_secrets(), *list_export_secrets()]
     configure_logging(settings.home, secrets, outgoing, style=settings.log_style)
     start_tracing("slipway-delegate", secrets=secrets)
     # Scripts of tasks find the tools that a configuration's script installs there.

@@ -22,6 +22,7 @@ from delegates.agent.executors.terraform import run_terraform
 from delegates.agent.isolation import CannotIsolate
 from delegates.agent.tasks import HeldTask
 from guards.address_policy import AddressRefused
+from guards.environment_secrets import list_proxy_secrets
 from guards.masks import SecretMask
 from guards.safe_http import RequestFailed, ResponseTooLarge
 from guards.urls import HostNotResolved
@@ -53,7 +54,8 @@ def execute_task(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
         return build_aborted()
     if task.is_write and time.monotonic() > task.send_before:
         return build_not_sent("TooLate", f"{task.send_within_seconds:g} s had passed before it could be sent")
-    mask = SecretMask(task.mask)
+    # Scripts and other programs inherit the proxy.
+    mask = SecretMask((*task.mask, *list_proxy_secrets()))
     return _redact_result(_run(executor, held_task, replace(around, mask=mask)), mask)
 
 

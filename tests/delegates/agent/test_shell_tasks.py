@@ -80,6 +80,19 @@ def test_secrets_are_hidden_in_the_log_and_in_the_error() -> None:
     assert "czNjcjN0LXZhbHVl" not in lines[1]
 
 
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy"])
+@pytest.mark.parametrize("start", ["http://", ""])
+def test_the_password_of_the_proxy_is_hidden_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, name: str, start: str
+) -> None:
+    monkeypatch.setenv(name, f"{start}me:pass%40word@proxy.example:3128")
+    lines = MemoryLog()
+    run_script(f"echo ${name}; echo 'pass@word'; printf me:pass@word | base64", lines=lines)
+    assert lines[:2] == [f"{start}me:•••@proxy.example:3128", "•••"]
+    assert "cGFzc0B3b3Jk" not in lines[2]
+    assert "YXNzQHdvcm" not in lines[2]
+
+
 def test_a_script_that_takes_too_long_is_killed_with_all_it_started() -> None:
     lines, duration = MemoryLog(), choose_duration()
     script = f"sleep {duration} & trap '' TERM; echo started; while :; do sleep 0.1; done"
