@@ -7,6 +7,7 @@ from typing import Any
 
 from delegates.agent.agent import Agent, NotRegistered, log
 from delegates.agent.executors import ExecutorContext, TaskLogSink, TaskResult, execute_task
+from delegates.agent.executors.dispatch import MAX_ERROR_CHARACTERS
 from delegates.agent.executors.task_results import build_failure
 from delegates.agent.isolation import IsolationLevel
 from delegates.agent.logs.delegate_log import TASK_LOGGER
@@ -111,7 +112,7 @@ def _build_context(agent: Agent, lines: TaskLogSink) -> ExecutorContext:
 
 def _complete(agent: Agent, held_task: HeldTask, body: dict[str, Any]) -> None:
     """Send the answer until it is acknowledged or of no more use."""
-    backoff = Backoff(first=0.2, most=15)
+    backoff, is_replaced = Backoff(first=0.2, most=15), False
     while not agent.ended.is_set():
         try:
             agent.post_with_session(f"/agent/v1/tasks/{held_task.task.id}/complete", body)
@@ -122,15 +123,24 @@ def _complete(agent: Agent, held_task: HeldTask, body: dict[str, Any]) -> None:
             log.warning("Could not send the result of task %s: %s", held_task.task.id, problem)
             agent.ended.wait(backoff.next())
         except RequestRefused as refusal:
-            if refusal.status in _UNREADABLE and body.get("result"):
+            if refusal.status in _UNREADABLE and not is_replaced:
                 log.error("The manager cannot accept the result of task %s: %s", held_task.task.id, refusal)
-                body |= build_failure(
-                    "AnswerRefused", f"the manager cannot accept the result: {refusal}"
-                ).to_json()
+                body, is_replaced = _replace_answer(body, refusal), True
             elif refusal.status != 429:
                 log.warning("The manager refused the result of task %s: %s", held_task.task.id, refusal)
                 return
             agent.ended.wait(max(refusal.retry_after, backoff.next()))
+
+
+def _replace_answer(body: Mapping[str, Any], refusal: RequestRefused) -> dict[str, Any]:
+    """Return a short answer in place of a refused one; without any, the task would count as lost."""
+    message = f"the manager cannot accept the result: {refusal}"[:MAX_ERROR_CHARACTERS]
+    answer = build_failure("AnswerRefused", message).to_json()
+    if body["status"] == TaskResult.SUCCEEDED:
+        return {**body, **answer}
+    # What they decide stays: whether anything was sent, and whether another delegate may do it.
+    kept = {name: value for name, value in (body["error"] or {}).items() if name in ("kind", "capability")}
+    return {**body, **answer, "status": body["status"], "error": answer["error"] | kept}
 
 
 SOCKET_SECONDS = 10.0

@@ -59,6 +59,8 @@ def execute_task(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     return _redact_result(_run(executor, held_task, replace(around, mask=mask)), mask)
 
 
+# A server's message may be longer than the manager accepts an answer.
+MAX_ERROR_CHARACTERS = 4_000
 # The manager knows these codes.
 _WIRE_CODES = {AddressRefused: "AddressRefused", ResponseTooLarge: "TooMuch"}
 
@@ -85,10 +87,12 @@ def _run(executor: Executor, held_task: HeldTask, around: ExecutorContext) -> Ta
 
 
 def _redact_result(answer: TaskResult, mask: SecretMask) -> TaskResult:
-    """Return the answer with secrets redacted in its texts; the result's values stay unchanged."""
+    """Return the answer with the texts of its error redacted, then cut; the result is unchanged."""
     if answer.error is None:
         return answer
+    # After the redaction: a cut could split a secret.
     hidden = {
-        key: mask.mask_text(value) if isinstance(value, str) else value for key, value in answer.error.items()
+        key: mask.mask_text(value)[:MAX_ERROR_CHARACTERS] if isinstance(value, str) else value
+        for key, value in answer.error.items()
     }
     return replace(answer, error=hidden)

@@ -1,9 +1,17 @@
 """What the agent holds, and the moment from which a write is too late."""
 
+import threading
 import time
+from types import SimpleNamespace
+from typing import Any, cast
 
-from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
-from delegates.agent.task_runner import get_assignment_time
+import pytest
+
+from delegates.agent.agent import Agent
+from delegates.agent.executors import ExecutorContext, TaskResult, dispatch, execute_task
+from delegates.agent.executors.task_results import build_failure, build_success
+from delegates.agent.manager_client import RequestRefused
+from delegates.agent.task_runner import _complete, get_assignment_time
 from delegates.agent.tasks import AgentTask, HeldTask, HeldTasks
 from tests.delegates.agent.held_tasks import MemoryLog
 
@@ -93,3 +101,56 @@ def test_parameters_that_lack_something_fail_only_their_task() -> None:
     )
     assert result.error is not None
     assert result.error["code"] == "BadParameters"
+
+
+class PickyManager:
+    """A manager that refuses answers in which there is something long."""
+
+    def __init__(self) -> None:
+        self.bodies: list[dict[str, Any]] = []
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self.bodies.append(dict(body))
+        if len(str(body)) > 10_000:
+            raise RequestRefused(413, "too_large", "The body is too large.", body={}, retry_after=0)
+        return {}
+
+    def complete(self, result: TaskResult) -> dict[str, Any]:
+        """Complete a task, and return the answer that was accepted."""
+        agent = SimpleNamespace(ended=threading.Event(), post_with_session=self.post)
+        _complete(cast(Agent, agent), HeldTask(build_task()), result.to_json() | {"fence": 1})
+        return self.bodies[-1]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        build_success({"text": "x" * 20_000}),
+        build_failure("GitFailed", "x" * 20_000, capability=True),
+        TaskResult(
+            TaskResult.NOT_SENT, error={"kind": "NotSent", "code": "TooLate", "message": "x" * 20_000}
+        ),
+    ],
+)
+def test_an_answer_that_is_too_large_is_replaced_by_a_short_one(result: TaskResult) -> None:
+    manager = PickyManager()
+    answer = manager.complete(result)
+    assert len(manager.bodies) == 2
+    assert (answer["fence"], answer["result"], answer["error"]["code"]) == (1, None, "AnswerRefused")
+    was_done = result.status == TaskResult.SUCCEEDED
+    assert answer["status"] == ("FAILED" if was_done else result.status)
+    kept = {} if was_done else result.error or {}
+    assert answer["error"]["kind"] == kept.get("kind", "TaskError")
+    assert answer["error"]["capability"] == kept.get("capability", False)
+
+
+def test_a_long_error_is_cut_once_its_secrets_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
+        raise ValueError(f"{'x' * 3_990}the-secret-value{'y' * 1_000_000}")
+
+    monkeypatch.setitem(dispatch.EXECUTORS, "check", fail)
+    task = HeldTask(build_task(kind="check", mask=("the-secret-value",)))
+    error = execute_task(task, ExecutorContext(MemoryLog())).error
+    assert error is not None
+    assert len(error["message"]) == 4_000
+    assert error["message"].startswith(f"{'x' * 3_990}•••yyy")
