@@ -277,6 +277,9 @@ def _build_error(refusal: str) -> Exception:
     number, _, text = refusal.partition(" ")
     if number == str(errno.ENOENT):
         return FileNotFoundError(errno.ENOENT, text)
+    if number == str(errno.E2BIG):
+        # The task's fault, so no other delegate could start it either.
+        return ValueError("a variable is larger than 128 KiB, or all of them together are too large")
     return CannotIsolate(f"the command could not be started apart from others: {text}")
 
 

@@ -138,6 +138,12 @@ def test_names_that_could_become_script_are_refused(params: dict[str, object]) -
     assert get_error(run_script("echo", **params))["code"] == "BadParameters"
 
 
+def test_a_variable_that_no_program_can_take_is_no_lack_of_the_delegate() -> None:
+    error = get_error(run_script("echo", environment={"BIG": "x" * 131_072}))
+    assert (error["code"], error["capability"]) == ("BadParameters", False)
+    assert "128 KiB" in error["message"]
+
+
 def test_outputs_have_a_limit() -> None:
     result = run_script("BIG=$(head -c 300000 /dev/zero | tr '\\0' x)", outputs=["BIG"])
     assert get_error(result)["code"] == "OutputsTooLarge"
