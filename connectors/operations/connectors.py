@@ -17,7 +17,12 @@ from connectors.operations.identifiers import (
 )
 from connectors.operations.references import require_login_without_loop
 from connectors.required_access import RequiredPermission, require_access
-from connectors.specs.sites import find_connector_spec_problems, has_same_login, parse_connector_spec
+from connectors.specs.sites import (
+    find_connector_spec_problems,
+    get_spec_type,
+    has_same_login,
+    parse_connector_spec,
+)
 from connectors.usages import describe_connector_records, find_usages
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
@@ -75,6 +80,8 @@ def update_connector(
         connector.name = validate_name(name)
     if spec is not None or secret is not None or session_token is not None:
         new_spec = connector.spec if spec is None else spec
+        # Before the comparison with the current spec, which needs the right types.
+        _require_no_problems(get_spec_type(connector.kind).find_shape_problems(new_spec))
         current = _get_reusable_secrets(connector, new_spec)
         chosen = _ConnectorSecrets(secret or current.secret, session_token or current.session_token)
         _apply_spec(actor, connector, new_spec, chosen)
@@ -122,8 +129,7 @@ def _apply_spec(
     actor: User, connector: Connector, spec: Mapping[str, Any], secrets: _ConnectorSecrets
 ) -> None:
     has_secret = secrets.secret is not None
-    if problems := find_connector_spec_problems(connector.kind, spec, has_secret=has_secret):
-        raise BadInput("The settings of the connector are not valid.", errors=problems)
+    _require_no_problems(find_connector_spec_problems(connector.kind, spec, has_secret=has_secret))
     read = parse_connector_spec(connector.kind, spec)
     chosen = secrets.secret if read.needs_secret else None
     token = secrets.session_token if read.needs_secret else None
@@ -137,6 +143,11 @@ def _apply_spec(
         _require_secret_access(actor, connector, token, path="session_token")
     connector.spec = spec_kept
     connector.secret, connector.session_token = chosen, token
+
+
+def _require_no_problems(problems: list[dict[str, str]]) -> None:
+    if problems:
+        raise BadInput("The settings of the connector are not valid.", errors=problems)
 
 
 def _require_secret_access(

@@ -7,9 +7,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from connectors.models import Connector
-from connectors.specs.aws import find_aws_spec_problems, parse_aws_spec
+from connectors.specs.aws import AwsSpec, find_aws_spec_problems, parse_aws_spec
 from connectors.specs.base import ConnectorSpec, build_spec_problem
-from connectors.specs.vault import find_vault_spec_problems, parse_vault_spec
+from connectors.specs.vault import VaultSpec, find_vault_spec_problems, parse_vault_spec
 from guards.address_policy import PRIVATE_ALLOWED
 from guards.host_keys import InvalidHostKey, parse_host_keys
 from guards.urls import describe_url_problem
@@ -95,6 +95,8 @@ def _describe_url_problem(kind: str, spec: SiteSpec) -> str:
     if len(spec.url) > MAX_URL_CHARACTERS:
         return f"The URL must have at most {MAX_URL_CHARACTERS} characters."
     scheme = get_url_scheme(spec.url)
+    if not scheme and "://" in spec.url:
+        return "This URL cannot be read: check its host."
     if scheme == "ssh" and is_git:
         return _describe_ssh_problem(spec.url)
     if scheme not in ("https", "http"):
@@ -111,15 +113,27 @@ def normalize_ssh_url(url: str) -> str:
 
 
 def get_url_scheme(url: str) -> str:
-    """Return the protocol of a URL; user@host:path is SSH's short form."""
+    """Return the protocol of a URL, or an empty text if it has none; user@host:path is SSH's short form."""
     if "://" not in url:
         return "ssh" if _SCP_STYLE_URL.match(url) else ""
-    return urlsplit(url).scheme
+    try:
+        return urlsplit(url).scheme
+    except ValueError:
+        return ""
 
 
 def _describe_ssh_problem(url: str) -> str:
-    parts = urlsplit(normalize_ssh_url(url))
-    if not parts.hostname or parts.hostname.startswith("-") or any(character.isspace() for character in url):
+    try:
+        parts = urlsplit(normalize_ssh_url(url))
+        port = parts.port
+    except ValueError:
+        return "The host or port is not valid; an SSH URL is such as ssh://git@example.com:22/team/app.git."
+    if (
+        port == 0
+        or not parts.hostname
+        or parts.hostname.startswith("-")
+        or any(character.isspace() for character in url)
+    ):
         return "This is not an SSH URL, such as ssh://git@example.com/team/app.git."
     return "Store the password in a secret, not in the URL." if parts.password else ""
 
@@ -166,6 +180,13 @@ def find_connector_spec_problems(
     if kind == Connector.Kind.VAULT:
         return find_vault_spec_problems(spec, has_secret=has_secret)
     return find_site_spec_problems(kind, spec, has_secret=has_secret)
+
+
+def get_spec_type(kind: str) -> type[ConnectorSpec]:
+    """Return the class of specs of this kind."""
+    if kind == Connector.Kind.VAULT:
+        return VaultSpec
+    return AwsSpec if kind == Connector.Kind.AWS else SiteSpec
 
 
 def has_same_login(kind: str, spec: Mapping[str, Any], other_spec: Mapping[str, Any]) -> bool:

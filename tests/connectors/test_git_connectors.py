@@ -46,6 +46,13 @@ def make(admin: User, scope: Scope, secret: Secret | None = None, **spec: Any) -
         ({"url": "https://me:word@git.example.com/a.git"}, "url"),
         ({"url": "http://169.254.169.254/a.git"}, "url"),
         ({"url": "ssh://-oProxyCommand=id/a"}, "url"),
+        ({"url": "https://[fe80::1/app.git"}, "url"),
+        ({"url": "https://git.example.com\uff0fteam"}, "url"),
+        ({"url": "ssh://[fe80::1/app.git"}, "url"),
+        ({"url": "git@git.example.com\uff0fx:team/app.git"}, "url"),
+        ({"url": "ssh://git@git.example.com:team/app.git", "authentication": "SshKey"}, "url"),
+        ({"url": "ssh://git@git.example.com:99999/app.git", "authentication": "SshKey"}, "url"),
+        ({"url": "ssh://git@git.example.com:0/app.git", "authentication": "SshKey"}, "url"),
         ({"url": "ssh://git@git.example.com/a.git"}, "authentication"),
         ({"url": URL, "authentication": "SshKey"}, "authentication"),
         ({"url": URL, "authentication": "Magic"}, "authentication"),
@@ -59,6 +66,13 @@ def make(admin: User, scope: Scope, secret: Secret | None = None, **spec: Any) -
 )
 def test_what_does_not_fit_is_named(spec: dict[str, Any], path: str) -> None:
     assert path in {problem["path"] for problem in find_site_spec_problems("Git", spec, has_secret=False)}
+
+
+def test_a_change_to_another_type_of_value_is_refused_at_its_place(project: Scope, admin: User) -> None:
+    connector = make(admin, project, url=URL)
+    with pytest.raises(BadInput) as refused:
+        update_connector(actor=admin, connector=connector, spec={"url": URL, "delegate_selectors": 5})
+    assert [error["path"] for error in refused.value.errors] == ["delegate_selectors"]
 
 
 def test_a_secret_does_not_follow_to_another_address(project: Scope, admin: User, secret: Secret) -> None:
