@@ -73,10 +73,14 @@ class RequestPolicy:
 
     def is_proxied(self, target: UrlTarget) -> bool:
         """Return whether requests to a target leave through a proxy."""
-        if self.proxy:
-            return True
-        in_use = self.uses_environment_proxy and target.scheme in urllib.request.getproxies()
-        return in_use and not urllib.request.proxy_bypass(target.host)
+        return bool(self.get_proxy(target))
+
+    def get_proxy(self, target: UrlTarget) -> str:
+        """Return the URL of the proxy for a target, or an empty text."""
+        if self.proxy or not self.uses_environment_proxy or urllib.request.proxy_bypass(target.host):
+            return self.proxy
+        proxy = urllib.request.getproxies().get(target.scheme, "")
+        return proxy if "://" in proxy or not proxy else f"http://{proxy}"
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,7 @@ def build_tls_context() -> ssl.SSLContext:
 
 
 def _send_once(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
+    proxy = policy.get_proxy(parse_url(request.url))
     url, host_header, extensions = _pin_address(request.url, policy)
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     has_timed_out = threading.Event()
@@ -138,8 +143,9 @@ def _send_once(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
                 verify=build_tls_context(),
                 timeout=timeout,
                 auth=request.auth,
-                trust_env=policy.uses_environment_proxy,
-                proxy=policy.proxy or None,
+                # The client would compare NO_PROXY with the address instead of the name.
+                trust_env=False,
+                proxy=proxy or None,
             ) as client,
             _close_after(client, policy.timeout_seconds, has_timed_out),
             client.stream(

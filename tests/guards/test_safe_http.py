@@ -178,6 +178,22 @@ def test_a_proxy_is_not_asked_for_addresses_either(host: str) -> None:
         assert get("http://public.example/", RequestPolicy(PUBLIC_ONLY, proxy=proxy)).text == "leaked"
 
 
+@pytest.mark.parametrize(("spared", "by"), [(".inside.example", "itself"), ("other.example", "proxy")])
+def test_no_proxy_is_compared_with_the_name_and_not_with_its_address(
+    monkeypatch: pytest.MonkeyPatch, spared: str, by: str
+) -> None:
+    with (
+        start_http_server(lambda _: (200, {}, b"proxy")) as proxy,
+        start_http_server(lambda _: (200, {}, b"itself")) as url,
+    ):
+        Rebinding(monkeypatch, "git.inside.example", "127.0.0.1")
+        monkeypatch.setenv("HTTP_PROXY", proxy.removeprefix("http://"))
+        monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+        monkeypatch.setenv("NO_PROXY", spared)
+        policy = RequestPolicy(LOOPBACK, uses_environment_proxy=True)
+        assert get(f"http://git.inside.example:{url.rpartition(':')[2]}/", policy).text == by
+
+
 def test_who_sends_a_byte_now_and_then_has_only_so_long() -> None:
     """Each byte begins the time-out of one read anew, and headers have no other."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -25,6 +25,7 @@ from delegates.agent.executors.task_results import (
     build_success,
 )
 from delegates.agent.tasks import HeldTask
+from guards.safe_http import RequestPolicy
 from guards.urls import parse_url, resolve_host
 
 # R145, T12; AWS answers GetCallerIdentity to everybody.
@@ -64,8 +65,7 @@ def run_aws(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
         if not is_allowed_operation(service, needed, around.allowed_operations):
             return build_failure("OperationNotAllowed", describe_refused_operation(service, needed))
     if endpoint := str(params.get("endpoint_url") or ""):
-        target = parse_url(endpoint)
-        resolve_host(target.host, target.port, around.reach)
+        _require_permitted_endpoint(endpoint, around.way)
     credentials = parse_credentials(params.get("credentials") or {"kind": "own"})
     if refusal := _refuse_token_file(credentials, around.token_files):
         return refusal
@@ -86,6 +86,15 @@ def run_aws(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
         return build_not_sent(late.code, late.message)
     except AwsError as error:
         return build_aws_failure(error, credentials)
+
+
+def _require_permitted_endpoint(url: str, policy: RequestPolicy) -> None:
+    target = parse_url(url)
+    if policy.is_proxied(target):
+        # Only the proxy may be able to resolve the name.
+        policy.address_policy.require_literal_address(target.host)
+    else:
+        resolve_host(target.host, target.port, policy.address_policy)
 
 
 def build_aws_failure(error: AwsError, credentials: Credentials) -> TaskResult:

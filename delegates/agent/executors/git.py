@@ -154,7 +154,7 @@ def run_git(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     ref = str(params.get("ref") or "HEAD")
     if not _REF.match(ref) or ref.startswith("-"):
         raise ValueError(f"{ref!r} is not the name of a branch, tag or commit")
-    location = resolve_git_location(str(params["url"]), around.reach)
+    location = resolve_git_location(str(params["url"]), around.way)
     host_keys = parse_host_keys("\n".join(str(key) for key in params.get("host_keys") or ()))
     seconds = max(1.0, min(MAX_SECONDS, held_task.seconds_left))
     with open_workspace(around.isolation) as workspace:

@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit
 
 from delegates.agent.isolation import TaskWorkspace, end_process
 from delegates.agent.tasks import HeldTask
-from guards.address_policy import AddressPolicy
 from guards.host_keys import HostKey, InvalidHostKey, parse_host_keys
 from guards.limits import GIT_MEMORY_BYTES, GIT_OUTPUT_BYTES, GIT_TRANSFER_BYTES
+from guards.safe_http import RequestPolicy
 from guards.urls import ResolvedHost, parse_url, resolve_host
 
 _PROGRAM = "git"
@@ -146,10 +146,14 @@ UNKNOWN_KEY = "Host key verification failed"
 
 @dataclass(frozen=True)
 class GitLocation:
-    """Location of a repository: its URL in the long form, and the checked address of its host."""
+    """Location of a repository: its URL in the long form, and the checked address of its host.
+
+    With a `proxy`, which resolves the name by itself, there is no address.
+    """
 
     url: str
     place: ResolvedHost
+    proxy: str = field(default="", repr=False)
 
     @property
     def is_ssh(self) -> bool:
@@ -163,7 +167,6 @@ class GitLocation:
             "protocol.allow": "never",
             f"protocol.{scheme}.allow": "always",
             "http.followRedirects": "false",
-            "http.curloptResolve": f"{self.place.host}:{self.place.port}:{self.place.address}",
             "credential.helper": "",
             "core.hooksPath": "/dev/null",
             "core.bigFileThreshold": "1m",
@@ -171,11 +174,13 @@ class GitLocation:
             "pack.threads": "1",
             "gc.auto": "0",
         }
+        if not self.proxy:
+            settings["http.curloptResolve"] = f"{self.place.host}:{self.place.port}:{self.place.address}"
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return ["--literal-pathspecs", *options]
 
 
-def resolve_git_location(url: str, reach: AddressPolicy) -> GitLocation:
+def resolve_git_location(url: str, policy: RequestPolicy) -> GitLocation:
     """Read and check where a repository is. Raises `ValueError`, `AddressRefused`, `HostNotResolved`."""
     if "://" not in url and (short := _SHORT_SSH.match(url)):
         url = f"ssh://{short[1] or 'git'}@{short[2]}/{short[3]}"
@@ -184,13 +189,17 @@ def resolve_git_location(url: str, reach: AddressPolicy) -> GitLocation:
         raise ValueError("the address of a repository begins with https://, http:// or ssh://")
     if parts.password:
         raise ValueError("the address of a repository must not hold a password: use a secret")
+    port = parts.port or _PORTS[parts.scheme]
     if parts.scheme != "ssh":
-        parse_url(url)
+        target = parse_url(url)
+        if proxy := policy.get_proxy(target):
+            policy.address_policy.require_literal_address(target.host)
+            return GitLocation(url, ResolvedHost(parts.hostname, port, ()), proxy)
     elif not _SSH_HOST.match(parts.hostname) or not _SSH_USER.match(unquote(parts.username or "git")):
         raise ValueError(
             "the address of a repository names host and user in letters, digits, dots and dashes"
         )
-    return GitLocation(url, resolve_host(parts.hostname, parts.port or _PORTS[parts.scheme], reach))
+    return GitLocation(url, resolve_host(parts.hostname, port, policy.address_policy))
 
 
 @dataclass(frozen=True)
@@ -243,8 +252,11 @@ class GitLogin:
 
     def _inherit_environment(self) -> dict[str, str]:
         """Return the agent's environment variables that git and ssh receive."""
-        names = ("PATH", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE")
-        return {name: os.environ[name] for name in names if name in os.environ}
+        variables = {name: os.environ[name] for name in ("PATH", "SSL_CERT_FILE") if name in os.environ}
+        if proxy := self.location.proxy:
+            # Only if it was decided so: git reads NO_PROXY in another way, and HTTP_PROXY not at all.
+            variables[f"{urlsplit(self.location.url).scheme}_proxy"] = proxy
+        return variables
 
     def _read_first_key(self, path: Path) -> str:
         text = (self.workspace.read(path, _KEYS_BYTES) or b"").decode("utf-8", "replace")

@@ -61,6 +61,25 @@ def test_a_commit_can_be_named(repository: Repository) -> None:
     assert result.result["files"] == {"ecs/task.yaml": "family: web\n"}
 
 
+def test_a_repository_whose_name_only_the_proxy_resolves_is_fetched_through_it(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths: list[str] = []
+
+    def refuse(request: Any) -> tuple[int, dict[str, str], bytes]:
+        paths.append(request.path)
+        return 403, {}, b""
+
+    with start_http_server(refuse) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+        assert "error: 403" in get_error(fetch("http://git.invalid/app.git"))["message"]
+        assert paths == ["http://git.invalid/app.git/info/refs?service=git-upload-pack"]
+        assert get_error(fetch("http://169.254.169.254/app.git"))["code"] == "AddressRefused"
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        assert fetch(repository[0], "ecs/task.yaml").status == "SUCCEEDED"
+    assert len(paths) == 1
+
+
 def test_name_and_password_open_a_private_repository_and_stay_hidden(repository: Repository) -> None:
     url = repository[0].replace("/app.git", "/private/app.git")
     error = get_error(fetch(url, "ecs/task.yaml", username="me", password="wrong-pass", mask=("wrong-pass",)))

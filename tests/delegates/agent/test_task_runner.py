@@ -13,6 +13,7 @@ from delegates.agent.executors.task_results import build_failure, build_success
 from delegates.agent.manager_client import RequestRefused
 from delegates.agent.task_runner import _complete, get_assignment_time
 from delegates.agent.tasks import AgentTask, HeldTask, HeldTasks
+from tests.delegates.agent.fake_servers import start_http_server
 from tests.delegates.agent.held_tasks import MemoryLog
 
 
@@ -86,6 +87,24 @@ def test_an_operation_outside_the_list_says_how_to_allow_it() -> None:
     assert result.error["code"] == "OperationNotAllowed"
     assert result.error["capability"] is False
     assert "SLIPWAY_DELEGATE_ALLOW_OPERATIONS=s3:PutObject" in result.error["message"]
+
+
+def test_an_endpoint_whose_name_only_the_proxy_resolves_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths: list[str] = []
+    params: dict[str, Any] = {"service": "ecs", "operation": "ListClusters", "region": "us-east-1"}
+    params["credentials"] = {"kind": "access_key", "access_key_id": "AKIA", "secret_access_key": "s"}
+
+    def answer(request: Any) -> tuple[int, dict[str, str], bytes]:
+        paths.append(request.path)
+        return 200, {}, b"{}"
+
+    with start_http_server(answer) as proxy:
+        monkeypatch.setenv("http_proxy", proxy)
+        for host, code in (("ecs.invalid", None), ("169.254.169.254", "AddressRefused")):
+            task = build_task(params=params | {"endpoint_url": f"http://{host}"})
+            error = execute_task(HeldTask(task), ExecutorContext(MemoryLog())).error
+            assert (error or {}).get("code") == code, error
+    assert paths == ["http://ecs.invalid/"]
 
 
 def test_a_task_of_an_unknown_kind_says_to_upgrade() -> None:
