@@ -92,8 +92,16 @@ class ManagerClient:
         self._http.close()
 
 
+def encode_body(body: Mapping[str, Any]) -> bytes:
+    """Return a body as it is sent; only half pairs of UTF-16, which UTF-8 lacks, are escaped."""
+    try:
+        return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body, separators=(",", ":")).encode()
+
+
 def _compress_body(body: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
-    content = json.dumps(body, separators=(",", ":")).encode()
+    content = encode_body(body)
     headers = {"Content-Type": "application/json"}
     if len(content) >= _PACKED_FROM_BYTES and "lines" in body:
         content, headers["Content-Encoding"] = gzip.compress(content, 3), "gzip"

@@ -4,9 +4,14 @@ import socket
 import ssl
 
 from delegates.agent.executors.task_results import ExecutorContext, TaskResult, build_failure, build_success
+from delegates.agent.manager_client import encode_body
 from delegates.agent.tasks import HeldTask
-from guards.safe_http import CONNECT_SECONDS, SafeRequest, build_tls_context, send_request
+from guards.limits import AGENT_BYTES
+from guards.safe_http import CONNECT_SECONDS, ResponseTooLarge, SafeRequest, build_tls_context, send_request
 from guards.urls import parse_url, resolve_host
+
+# The rest of the message needs some bytes too.
+_MAX_RESULT_BYTES = AGENT_BYTES - 4096
 
 
 def run_http(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
@@ -19,7 +24,11 @@ def run_http(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
         body=str(params.get("body") or "").encode(),
     )
     reply = send_request(request, around.way)
-    return build_success({"status": reply.status, "headers": dict(reply.headers), "body": reply.text})
+    result = {"status": reply.status, "headers": dict(reply.headers), "body": reply.text}
+    # Control characters and broken bytes grow on the way to the manager.
+    if len(encode_body(result)) > _MAX_RESULT_BYTES:
+        raise ResponseTooLarge(f"the answer is larger than {AGENT_BYTES // 1024} KiB once it is encoded")
+    return build_success(result)
 
 
 def run_check(held_task: HeldTask, around: ExecutorContext) -> TaskResult:

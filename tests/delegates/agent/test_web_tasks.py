@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from delegates.agent.executors import ExecutorContext, execute_task
+from delegates.agent.manager_client import _compress_body
 from guards.address_policy import PUBLIC_ONLY, AddressPolicy
 from guards.safe_http import _classify_failure
 from tests.delegates.agent.certificates import Certificates
@@ -57,6 +58,26 @@ def test_redirects_are_told_and_not_followed() -> None:
 
 def test_an_answer_that_is_too_large_is_refused() -> None:
     with start_http_server(lambda _: (200, {}, b"x" * (1024 * 1024 + 1))) as url:
+        assert get_error(run_task("http", {"url": url}))["code"] == "TooMuch"
+
+
+def test_an_answer_in_other_letters_takes_no_more_room_than_it_had() -> None:
+    text = "\u044f" * 262_000
+    with start_http_server(lambda _: (200, {}, text.encode())) as url:
+        result = run_task("http", {"url": url})
+    assert result.result is not None
+    assert result.result["body"] == text
+    content, _ = _compress_body(result.to_json())
+    assert len(content) < 530_000
+
+
+def test_half_a_pair_is_sent_as_it_can_be() -> None:
+    assert _compress_body({"text": "\ud800"})[0] == b'{"text":"\\ud800"}'
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"\0"])
+def test_an_answer_that_grows_beyond_the_limit_of_a_message_is_refused(content: bytes) -> None:
+    with start_http_server(lambda _: (200, {}, content * 500_000)) as url:
         assert get_error(run_task("http", {"url": url}))["code"] == "TooMuch"
 
 
