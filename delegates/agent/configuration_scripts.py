@@ -28,11 +28,13 @@ def run_configuration_scripts(agent: Agent) -> None:
             configuration = agent.configuration or {}
             script = str(configuration.get("script") or "")
             revision = str(configuration.get("secrets_revision") or "")
+            is_current = True
             if script.strip() and (script, revision) != ran:
-                ran = (script, revision)
-                _configure(agent, configuration, script, has_secrets=bool(revision))
-            agent.is_prepared.set()
-            agent.poll_tasks_now.set()
+                is_current = _configure(agent, configuration, script, revision)
+                ran = (script, revision) if is_current else ("", "")
+            if is_current:
+                agent.is_prepared.set()
+                agent.poll_tasks_now.set()
         agent.configuration_changed.wait(1.0)
 
 
@@ -107,15 +109,21 @@ def _get_exit_code(answer: TaskResult) -> int:
     return _TIMED_OUT if answer.error and answer.error["code"] == "TimedOut" else _NOT_RUN
 
 
-def _configure(agent: Agent, configuration: Any, script: str, *, has_secrets: bool) -> None:
+def _configure(agent: Agent, configuration: Mapping[str, Any], script: str, secrets_revision: str) -> bool:
+    """Run the script of a configuration; return False without a run if its secrets have changed."""
     name = f"configuration {configuration.get('name', '')}"
     seconds = float(configuration.get("timeout_seconds") or INIT_SECONDS)
     identity = {"configuration_id": configuration.get("id")}
     secrets: Mapping[str, str] = {}
-    if has_secrets:
+    if secrets_revision:
         answer = _post(agent, "/agent/v1/configuration/secrets", identity)
         if answer is None:
-            return
+            return True
+        if answer.get("secrets_revision") != secrets_revision:
+            # The values belong to a newer script. Without a revision the next heartbeat fetches it.
+            agent.configuration = {**configuration, "revision": ""}
+            agent.beat_now.set()
+            return False
         secrets = {str(variable): str(value) for variable, value in answer["environment"].items()}
     run = run_script(agent, name, script, seconds=seconds, is_of_manager=True, secrets=secrets)
     body = {
@@ -126,6 +134,7 @@ def _configure(agent: Agent, configuration: Any, script: str, *, has_secrets: bo
         "duration_ms": run.duration_ms,
     }
     _post(agent, "/agent/v1/configuration", body)
+    return True
 
 
 def _post(agent: Agent, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
