@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -135,6 +136,9 @@ def run_shell(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     interpreter = str(params.get("interpreter") or "bash")
     if interpreter not in INTERPRETERS:
         raise ValueError(f"interpreter {interpreter!r}; known are {', '.join(INTERPRETERS)}")
+    # Not by the PATH of the task: a wrong one is its own fault.
+    if shutil.which(interpreter) is None:
+        return build_failure("NoInterpreter", f"this delegate has no {interpreter}", capability=True)
     outputs = [_validate_name(output) for output in params.get("outputs") or ()]
     with contextlib.ExitStack() as stack:
         workspace = stack.enter_context(open_workspace(around.isolation, for_others=bool(around.tools)))
@@ -149,12 +153,7 @@ def run_shell(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
             variables[_validate_name(output_file)] = str(output_path)
         environment = build_script_environment(os.environ, home, variables)
         command = _build_command(interpreter, workspace.folder)
-        try:
-            process_exit = run_process(
-                held_task, around, ProcessCommand(workspace, home, command, environment)
-            )
-        except FileNotFoundError:
-            return build_failure("NoInterpreter", f"this delegate has no {interpreter}", capability=True)
+        process_exit = run_process(held_task, around, ProcessCommand(workspace, home, command, environment))
         return _build_result(process_exit, workspace, out / "outputs", output_path if output_file else None)
 
 

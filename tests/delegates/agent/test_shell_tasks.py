@@ -13,6 +13,7 @@ from tests.delegates.agent.held_tasks import (
     create_task,
     get_error,
     list_sleepers,
+    open_to_all_users,
     run_task,
 )
 from tests.fixtures.processes import wait_until
@@ -136,6 +137,22 @@ def test_a_delegate_may_refuse_all_scripts() -> None:
 )
 def test_names_that_could_become_script_are_refused(params: dict[str, object]) -> None:
     assert get_error(run_script("echo", **params))["code"] == "BadParameters"
+
+
+def test_a_script_whose_interpreter_is_missing_may_go_to_another_delegate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_to_all_users(tmp_path)
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    error = get_error(run_script("echo", interpreter="bash"))
+    assert (error["code"], error["capability"]) == ("NoInterpreter", True)
+    assert run_script("echo", interpreter="sh").status == "SUCCEEDED"
+
+
+def test_a_wrong_path_of_a_script_is_no_lack_of_the_delegate() -> None:
+    error = get_error(run_script("echo", environment={"PATH": "/nowhere"}))
+    assert (error["code"], error["capability"]) == ("ScriptFailed", False)
 
 
 def test_a_variable_that_no_program_can_take_is_no_lack_of_the_delegate() -> None:
