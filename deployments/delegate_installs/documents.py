@@ -135,10 +135,13 @@ def build_deployed_service(plan: SpecPlan) -> Document:
     return service | {"deploymentConfiguration": build_deployment_configuration(plan.request.desired_count)}
 
 
-def build_pipeline(name: str, identifier: str, *, stack: str, template: Document, secret: str) -> str:
+def build_pipeline(
+    name: str, identifier: str, *, stack: str, template: Document, secret: str, stacks: Sequence[str]
+) -> str:
     """Return the pipeline that creates or updates a delegate, as text.
 
-    `identifier` names its service and environment too, `secret` is the reference of the token.
+    `identifier` names its service and environment too, `secret` is the reference of the token. Only a stack
+    with one of the ids in `stacks` is updated.
     """
     text = json.dumps(template, indent=2)
     create = {
@@ -147,6 +150,9 @@ def build_pipeline(name: str, identifier: str, *, stack: str, template: Document
         "parameters": [{"name": TOKEN_PARAMETER, "type": "Secret", "value": secret}],
         "capabilities": ["CAPABILITY_IAM"],
         "tags": build_stack_tags(name),
+        # A delegate of another project may have the same name, and so the same name of its stack.
+        "onlyExpected": True,
+        "expected": list(stacks),
     }
     is_new = f'{refer_to_stack("stackChange")} == "CREATE"'
     steps = [

@@ -31,6 +31,7 @@ from deployments.delegate_installs.records import (
     build_identifier,
     build_secret_identifier,
     build_stack_name,
+    list_deployed_parts,
 )
 from deployments.execution.operations import run_pipeline
 from deployments.models import Execution
@@ -194,7 +195,12 @@ def deploy_delegate(*, actor: User, plan: DelegateDeploymentPlan, cause: str = "
         _save_place(actor, plan)
         _save_service(actor, plan)
         text = documents.build_pipeline(
-            delegate.name, plan.identifier, stack=plan.stack, template=plan.template, secret=plan.secret
+            delegate.name,
+            plan.identifier,
+            stack=plan.stack,
+            template=plan.template,
+            secret=plan.secret,
+            stacks=list_deployed_parts(delegate, project).stacks,
         )
         pipeline = Pipeline.objects.filter(scope=project, identifier=plan.identifier).first()
         if pipeline is None or pipeline.yaml != text:

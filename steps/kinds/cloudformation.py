@@ -96,6 +96,14 @@ class CreateStackSpec:
             columns=(SpecColumn("name", is_needed=True), SpecColumn("value")),
         ),
     )
+    onlyExpected: bool = field(
+        default=False,
+        metadata=describe_field("Refuses to update a stack that is not among expected.", is_rare=True),
+    )
+    expected: list[str] = field(
+        default_factory=list,
+        metadata=describe_field("With onlyExpected: ARNs of stacks that may be updated.", is_rare=True),
+    )
     skipOnStackStatuses: list[str] = field(
         default_factory=list,
         metadata=describe_field(
@@ -130,6 +138,8 @@ class CreateStackSpec:
         for name, allowed in (("capabilities", CAPABILITIES), ("skipOnStackStatuses", ACCEPTED_STATUSES)):
             if unknown := [entry for entry in getattr(self, name) if entry not in allowed]:
                 yield f"{name}: {unknown[0]!r} is none of {', '.join(allowed)}"
+        if not all(isinstance(entry, str) for entry in self.expected):
+            yield "expected is a list of texts"
 
     @property
     def secret_references(self) -> tuple[str, ...]:
@@ -270,7 +280,7 @@ def create_stack(spec: CreateStackSpec) -> Plan:
     yield unit(
         "Prepare rollback data",
         WaitForStack(name),
-        SaveStack(name),
+        SaveStack(name, spec.onlyExpected, list(spec.expected)),
         DeleteFailedStack(name),
     )
     yield unit(

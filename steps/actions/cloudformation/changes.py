@@ -90,24 +90,42 @@ class WaitForStack(Action):
 @action
 @dataclass(frozen=True)
 class SaveStack(Action):
-    """Save the stack: its template, the parameters that AWS shows, its tags."""
+    """Save the stack: its template, the parameters that AWS shows, its tags.
+
+    With `only_expected`, a stack whose id is not among the expected ones is refused before anything changes.
+    """
 
     repeats = True
     stack: str
+    only_expected: bool = False
+    expected: list[str] = field(default_factory=list)
 
     @property
     def title(self) -> str:
         return f"Save stack {self.stack}"
 
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters; workers of the release before know none but the stack."""
+        parameters = super().parameters()
+        return {name: value for name, value in parameters.items() if value or name == "stack"}
+
     def start(self, context: StepContext) -> None:
         client = context.cloudformation
         live = client.describe(self.stack)
+        is_first = context.load_for_rollback(SAVED_STACK) is None
+        # A retry may find the stack that its first attempt created.
+        if live is not None and is_first and self.only_expected and live.id not in self.expected:
+            raise ActionFailed(
+                "STACK_NOT_EXPECTED",
+                f"There is a stack {self.stack} already, {live.id}, which is not an expected one: it is not "
+                "changed. Use another name, or delete that stack in AWS if it is not needed. The stack of a "
+                "delegate that Slipway deployed is updated by its install page.",
+            )
         if live is not None and live.status not in (*UPDATABLE_STATUSES, FAILED_CREATION_STATUS):
             raise ActionFailed(
                 "STACK_NOT_USABLE", f"Stack {self.stack} is {live.status}. {get_status_help(live.status)}"
             )
         exists = live is not None and live.status != FAILED_CREATION_STATUS
-        is_first = context.load_for_rollback(SAVED_STACK) is None
         if is_first:
             context.save_for_rollback(
                 SAVED_STACK, _build_snapshot(client, live) if live and exists else {"exists": False}

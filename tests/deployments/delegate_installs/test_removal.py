@@ -105,6 +105,14 @@ def test_the_run_deletes_only_what_the_deployments_made(admin: User, deployed: D
     }
 
 
+def test_a_deployment_updates_no_stack_but_those_of_its_own_deployments(
+    admin: User, delegate: Delegate, connector: Connector
+) -> None:
+    runs = [deploy(admin, delegate, connector) for _ in range(2)]
+    specs = [StepExecution.objects.get(stage__execution=run, type="CreateStack").spec for run in runs]
+    assert [(spec["onlyExpected"], spec["expected"]) for spec in specs] == [(True, []), (True, [STACK])]
+
+
 def test_what_runs_after_a_rollback_is_known_by_its_task_definition(
     admin: User, deployed: Delegate, connector: Connector
 ) -> None:

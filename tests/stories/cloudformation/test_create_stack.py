@@ -5,7 +5,7 @@ import pytest
 from deployments.models import Execution
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
-from tests.stories.cloudformation.conftest import TEMPLATE, clusters, create_step, stack, step_of
+from tests.stories.cloudformation.conftest import CLUSTER, TEMPLATE, clusters, create_step, stack, step_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,3 +69,20 @@ def test_a_resource_that_fails_is_named_with_its_reason(write: Write, drive: Dri
     mended = write(pipeline_text(stage_text(create_step()))).run()
     assert mended.status == "SUCCESS", mended.failure
     assert "Deleting stack shop, whose creation failed earlier" in drive.log(mended)
+
+
+def test_a_stack_that_is_not_an_expected_one_is_refused_and_stays_as_it_is(
+    write: Write, drive: Drive
+) -> None:
+    assert write(pipeline_text(stage_text(create_step(more="onlyExpected: true")))).run().status == "SUCCESS"
+    own, longer = stack(drive)["StackId"], f"{CLUSTER}, {{name: Retention, value: 14}}"
+    more = "onlyExpected: true\nexpected: []"
+    execution = write(pipeline_text(stage_text(create_step(more=more, parameters=longer)))).run()
+    code, message = _failure(execution)
+    assert code == "STACK_NOT_EXPECTED"
+    assert f"There is a stack shop already, {own}" in message
+    assert stack(drive)["StackStatus"] == "CREATE_COMPLETE"
+    more = f"onlyExpected: true\nexpected: ['{own}']"
+    update = write(pipeline_text(stage_text(create_step(more=more, parameters=longer)))).run()
+    assert update.status == "SUCCESS", update.failure
+    assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
