@@ -194,6 +194,11 @@ class RunForm(forms.Form):
         specs = [get_step_kind(step_type).spec for step_type in types]
         return any(field.name == "forceNewDeployment" for spec in specs for field in fields(spec))
 
+    @property
+    def force_new_deployment(self) -> bool | None:
+        """Return whether the run replaces tasks without differences; None leaves it to the step."""
+        return False if self.cleaned_data["keep_same_tasks"] else None
+
     def refuse(self, problem: Problem) -> None:
         """Show why the run was not started, with the problems of inputs at their fields."""
         names_by_path = {f"inputs.{variable.name}": variable.name for variable in self.variables}

@@ -139,6 +139,7 @@ class PipelinePreview(BaseApiView):
             pipeline=pipeline,
             artifact_tag=data["artifact"].get("tag", ""),
             inputs={**merge_input_sets(pipeline, self.principal, data["input_sets"]), **data["inputs"]},
+            force_new_deployment=data["forceNewDeployment"],
         )
         if isinstance(preview, PreviewRequest):
             return Response(PreviewQuestionDocument(preview).data, status=202, headers={"Retry-After": "1"})

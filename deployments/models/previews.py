@@ -1,7 +1,7 @@
 """Previews that wait for delegates: the calls and AWS's responses so far."""
 
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from django.db import models
@@ -9,6 +9,9 @@ from django.db import models
 from delegates.models import DelegateTask
 from pipelines.models.pipelines import Pipeline
 from rbac.encrypted_fields import EncryptedTextField
+
+# Key among the inputs of a request for its option; no input can have this name.
+FORCE_KEY: Final = "force new deployment"
 
 
 class PreviewRequest(models.Model):
@@ -40,6 +43,17 @@ class PreviewRequest(models.Model):
 
     def __str__(self) -> str:
         return f"preview of {self.pipeline}"
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """Return the inputs of the pipeline."""
+        return {name: value for name, value in self.inputs.items() if name != FORCE_KEY}
+
+    @property
+    def force_new_deployment(self) -> bool | None:
+        """Return whether tasks are replaced without differences; None leaves it to the step."""
+        value: bool | None = self.inputs.get(FORCE_KEY)
+        return value
 
     @property
     def topics(self) -> str:

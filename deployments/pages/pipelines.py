@@ -104,7 +104,7 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
                 inputs=form.inputs(),
                 override_freeze=form.cleaned_data["override_freeze"],
                 input_set_names=form.chosen,
-                force_new_deployment=False if form.cleaned_data["keep_same_tasks"] else None,
+                force_new_deployment=form.force_new_deployment,
             )
             return redirect("execution", pk=made.pk)
         except Problem as problem:

@@ -118,6 +118,7 @@ def rehearse_pipeline(request: PageRequest, pk: int) -> HttpResponse:
                 behavior=content["behavior"],
                 artifact_tag=form.cleaned_data["tag"],
                 inputs=form.inputs(),
+                force_new_deployment=form.force_new_deployment,
             )
             if isinstance(result, PreviewRequest):
                 content["question"] = result
@@ -134,7 +135,11 @@ def _render_preview(
     tag = form.cleaned_data["tag"] if form.is_bound else ""
     try:
         return preview_operations.preview_pipeline(
-            actor=request.user, pipeline=pipeline, artifact_tag=tag, inputs=form.inputs()
+            actor=request.user,
+            pipeline=pipeline,
+            artifact_tag=tag,
+            inputs=form.inputs(),
+            force_new_deployment=form.force_new_deployment if form.is_bound else None,
         )
     except Problem as problem:
         form.refuse(problem)

@@ -137,6 +137,7 @@ class _DryRun:
             inputs=request.inputs,
             secret_inputs=json.dumps(request.secret_inputs) if request.secret_inputs else "",
             artifact=request.artifact,
+            force_new_deployment=request.force_new_deployment,
         )
 
     def list_steps(self) -> Iterator[PreviewedStep]:

@@ -19,6 +19,7 @@ from deployments.execution.planning.run_requests import (
 )
 from deployments.execution.policy_checks import find_preview_violations
 from deployments.models import Execution, PreviewRequest, StageExecution, StepExecution
+from deployments.models.previews import FORCE_KEY
 from deployments.preview.conditions import ConditionForecast, StageForecast
 from deployments.preview.delegate_reads import RecordedAnswers, open_in_process
 from deployments.preview.documents import PreviewDetails, build_preview_details
@@ -43,7 +44,12 @@ PREVIEW_TIMEOUT = timedelta(seconds=90)
 
 
 def preview_pipeline(
-    *, actor: User, pipeline: Pipeline, artifact_tag: str = "", inputs: Mapping[str, Any] | None = None
+    *,
+    actor: User,
+    pipeline: Pipeline,
+    artifact_tag: str = "",
+    inputs: Mapping[str, Any] | None = None,
+    force_new_deployment: bool | None = None,
 ) -> PreviewDetails | PreviewRequest:
     """Return the preview of a run without writes in AWS.
 
@@ -51,7 +57,9 @@ def preview_pipeline(
     errors of `run_pipeline`.
     """
     values = dict(inputs or {})
-    run_request = validate_request(actor, pipeline, artifact_tag, values)
+    run_request = validate_request(
+        actor, pipeline, artifact_tag, values, force_new_deployment=force_new_deployment
+    )
     if not needs_delegates(run_request.targets, pipeline.scope):
         return _preview(actor, run_request, pipeline, open_in_process)
     preview_request = get_or_create_request(actor, pipeline, artifact_tag, values, run_request)
@@ -133,17 +141,36 @@ def _is_remote(connector: Connector) -> bool:
 def continue_preview(request: PreviewRequest) -> None:
     """Run a preview again with its recorded answers, and publish the result."""
     try:
-        run_request = validate_request(request.requested_by, request.pipeline, request.tag, request.inputs)
+        run_request = validate_stored_request(request)
         read_or_request(request, _prepare_preview(request, run_request))
     except (Forbidden, Problem):
         # The pipeline or a permission changed meanwhile; the next request reports it.
         return
 
 
-def validate_request(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping[str, Any]) -> RunRequest:
+def validate_request(
+    actor: User,
+    pipeline: Pipeline,
+    tag: str,
+    inputs: Mapping[str, Any],
+    *,
+    force_new_deployment: bool | None = None,
+) -> RunRequest:
     """Return the validated run of a preview, which needs no secrets. Raises the errors of `run_pipeline`."""
-    return validate_run(
+    run_request = validate_run(
         actor=actor, pipeline=pipeline, yaml=pipeline.yaml, artifact_tag=tag, inputs=inputs, is_preview=True
+    )
+    return replace(run_request, force_new_deployment=force_new_deployment)
+
+
+def validate_stored_request(request: PreviewRequest) -> RunRequest:
+    """Return the validated run of a stored request. Raises the errors of `run_pipeline`."""
+    return validate_request(
+        request.requested_by,
+        request.pipeline,
+        request.tag,
+        request.variables,
+        force_new_deployment=request.force_new_deployment,
     )
 
 
@@ -158,6 +185,8 @@ def get_or_create_request(
 ) -> PreviewRequest:
     """Return the person's recent request with the same inputs, or a new one; secret inputs are not stored."""
     plain = {name: value for name, value in inputs.items() if name not in run_request.secret_inputs}
+    if run_request.force_new_deployment is not None:
+        plain[FORCE_KEY] = run_request.force_new_deployment
     now = get_database_time()
     columns = {
         "pipeline": pipeline,

@@ -224,7 +224,7 @@ class PreviewStepContext(AwsClients):
 
     @property
     def force_new_deployment(self) -> bool | None:
-        return None
+        return self._stage_data.execution.force_new_deployment
 
     @property
     def is_undo_retry_requested(self) -> bool:

@@ -23,6 +23,7 @@ from deployments.preview.operations import (
     read_or_request,
     reads_files_through_delegates,
     validate_request,
+    validate_stored_request,
 )
 from deployments.rehearsal.rehearsals import BEHAVIORS, RehearsalReads, read_for_rehearsal, rehearse
 from deployments.rehearsal.results import RehearsalResult
@@ -67,14 +68,16 @@ def rehearse_pipeline(
     """
     _check_behavior(behavior)
     values = dict(inputs or {})
-    request = validate_request(actor, pipeline, artifact_tag, values)
+    request = validate_request(
+        actor, pipeline, artifact_tag, values, force_new_deployment=force_new_deployment
+    )
     require_sandbox()
     try:
         reads = _read(actor, pipeline, artifact_tag, values, request)
         if isinstance(reads, PreviewRequest):
             return reads
         with _run_alone():
-            result = rehearse(request, pipeline, behavior, reads, force_new_deployment=force_new_deployment)
+            result = rehearse(request, pipeline, behavior, reads)
     except CannotPlanError as cannot:
         require_no_problems(cannot.missing)
         raise
@@ -104,7 +107,7 @@ def continue_reads(request: PreviewRequest) -> None:
         continue_preview(request)
         return
     try:
-        run_request = validate_request(request.requested_by, request.pipeline, request.tag, request.inputs)
+        run_request = validate_stored_request(request)
         read_or_request(request, partial(read_for_rehearsal, run_request, request.pipeline))
     except (CannotPlanError, Forbidden, Problem):
         # The pipeline or a permission changed meanwhile; the next request reports it.

@@ -61,12 +61,7 @@ def read_for_rehearsal(
 
 
 def rehearse(
-    request: RunRequest,
-    pipeline: Pipeline,
-    behavior: str,
-    reads: RehearsalReads,
-    *,
-    force_new_deployment: bool | None = None,
+    request: RunRequest, pipeline: Pipeline, behavior: str, reads: RehearsalReads
 ) -> RehearsalResult:
     """Rehearse a validated run whose image has a behavior of `BEHAVIORS`, and return the result.
 
@@ -79,9 +74,7 @@ def rehearse(
     result.resources, result.notes = snapshot.count(), list(snapshot.unread)
     with explain_unknown_end(result), start_sandbox() as sandbox:
         _prepare(sandbox, snapshot, reads.preview, result)
-        run = RehearsalRun(request, pipeline, sandbox, snapshot, deadline)
-        run.execution.force_new_deployment = force_new_deployment
-        record_run(run, result)
+        record_run(RehearsalRun(request, pipeline, sandbox, snapshot, deadline), result)
     return result
 
 

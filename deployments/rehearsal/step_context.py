@@ -100,10 +100,6 @@ class RehearsalStepContext(PreviewStepContext):
         return str(self._stage_data.execution.pk)
 
     @property
-    def force_new_deployment(self) -> bool | None:
-        return self._stage_data.execution.force_new_deployment
-
-    @property
     def intent(self) -> str:
         return f"{self._stage_data.execution.pk.hex[:20]}-{self._number}-1"
 

@@ -39,6 +39,8 @@ class RunRequest:
     secret_inputs: dict[str, str]
     unknown: frozenset[str] = frozenset()
     """The inputs that have a placeholder because nobody has given them."""
+    force_new_deployment: bool | None = None
+    """Whether a preview or a rehearsal replaces tasks without differences; None leaves it to the step."""
 
 
 def validate_run(

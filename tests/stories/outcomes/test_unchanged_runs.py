@@ -1,5 +1,7 @@
 """A run that would change nothing says so, and replaces the tasks only where nobody asked it not to."""
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -141,6 +143,25 @@ def test_a_strategy_without_the_defaults_that_aws_adds_keeps_the_tasks(drive: Dr
     execution = _run(drive, forceNewDeployment=False)
     assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), drive.log(execution)
     assert _tasks(drive) == before
+
+
+def _list_forced(document: dict[str, Any]) -> list[bool]:
+    return [
+        bool(call["params"].get("forceNewDeployment")) for step in document["steps"] for call in step["calls"]
+    ]
+
+
+def test_a_preview_keeps_and_replaces_the_tasks_as_its_run_would(drive: Drive, client: Client) -> None:
+    drive.run("1.27")
+    client.force_login(drive.deployer)
+    for is_forced in (False, True):
+        body = {"artifact": {"tag": "1.27"}, "forceNewDeployment": is_forced}
+        address = f"/api/v1/pipelines/{drive.pipeline.pk}/preview"
+        document = client.post(address, body, content_type="application/json").json()
+        assert _list_forced(document) == [is_forced]
+    for choice, is_forced in (({"keep_same_tasks": "true"}, False), ({}, True)):
+        page = client.post(f"/pipelines/{drive.pipeline.pk}/preview/", {"tag": "1.27", **choice})
+        assert _list_forced(page.context["preview"].to_json()) == [is_forced]
 
 
 def test_a_forced_run_replaces_the_tasks_without_a_note(drive: Drive) -> None:
