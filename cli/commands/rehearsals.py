@@ -111,7 +111,8 @@ def print_rehearsal(label: str, rehearsal: Mapping[str, Any]) -> None:
         style=f"bold {_STEP_STYLES.get(status, 'yellow')}",
     )
     if rehearsal["reason"]:
-        print_text(f"Cause: {rehearsal['reason']}")
+        prefix = "Note" if status == "SUCCEEDED" else "Cause"
+        print_text(f"{prefix}: {rehearsal['reason']}")
 
 
 def _print_step(step: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ BEHAVIORS: Final[Mapping[str, str]] = {
     "unhealthy": "sick",
     "slow": "slow",
 }
+NOTHING_REHEARSED = "None of the steps could be rehearsed."
 SANDBOX_WAS_LOST = "Unknown: the rehearsal's sandbox was lost."
 # IAM's names of the services whose operations the sandbox can deny.
 _DENIABLE: Final[Mapping[str, str]] = {
@@ -145,12 +146,18 @@ class Rehearsal(Protocol):
 
 
 def record_run(run: Rehearsal, result: RehearsalResult) -> None:
-    """Rehearse all steps, and give the result their end."""
+    """Rehearse all steps, and give the result their end: unknown if none could be rehearsed."""
     try:
         for step in run.list_steps():
             result.steps.append(step)
     finally:
         result.seconds = run.clock.seconds
     failed = next((step for step in result.steps if step.status == "FAILED"), None)
-    result.status = "FAILED" if failed else "SUCCEEDED"
-    result.reason = failed.reason if failed else ""
+    result.status, result.reason = "SUCCEEDED", ""
+    unrehearsed = sum(step.status == "NOT_REHEARSED" for step in result.steps)
+    if failed:
+        result.status, result.reason = "FAILED", failed.reason
+    elif unrehearsed and not any(step.status == "SUCCEEDED" for step in result.steps):
+        result.status, result.reason = "UNKNOWN", NOTHING_REHEARSED
+    elif unrehearsed:
+        result.reason = f"{unrehearsed} of {len(result.steps)} steps could not be rehearsed."

@@ -44,7 +44,10 @@ class RehearsedStep:
 
 @dataclass
 class RehearsalResult:
-    """Result of a rehearsal; `status` is SUCCEEDED, FAILED or UNKNOWN, with the sentence in `reason`."""
+    """Result of a rehearsal; `status` is SUCCEEDED, FAILED or UNKNOWN, with the sentence in `reason`.
+
+    The reason of one that succeeded counts the steps that were not rehearsed.
+    """
 
     behavior: str
     artifact: dict[str, str]

@@ -15,7 +15,7 @@ from django.test import Client
 from deployments.models import AwsCall, Execution, ServiceLock
 from deployments.preview.delegate_reads import open_in_process
 from deployments.preview.operations import validate_request
-from deployments.rehearsal.rehearsals import SANDBOX_WAS_LOST, read_for_rehearsal, rehearse
+from deployments.rehearsal.rehearsals import NOTHING_REHEARSED, SANDBOX_WAS_LOST, read_for_rehearsal, rehearse
 from deployments.rehearsal.results import RehearsalResult
 from deployments.rehearsal.step_context import OUTSIDE_AWS
 from pipelines.models import Pipeline
@@ -102,6 +102,13 @@ def test_a_step_outside_aws_is_not_rehearsed_and_the_next_one_is(drive: Drive) -
     rehearsed = _rehearse(drive, "healthy")
     assert [step.status for step in rehearsed.steps] == ["NOT_REHEARSED", "SUCCEEDED"]
     assert rehearsed.steps[0].reason == OUTSIDE_AWS
+    assert (rehearsed.status, rehearsed.reason) == ("SUCCEEDED", "1 of 2 steps could not be rehearsed.")
+    del execution["steps"][1:]
+    drive.pipeline.yaml = yaml.safe_dump(document)
+    drive.pipeline.save()
+    rehearsed = _rehearse(drive, "healthy")
+    assert [step.status for step in rehearsed.steps] == ["NOT_REHEARSED"]
+    assert (rehearsed.status, rehearsed.reason) == ("UNKNOWN", NOTHING_REHEARSED)
 
 
 def _kill_next_sandbox(known: int, over: Event) -> None:
