@@ -42,7 +42,7 @@ def list_installation_places(delegate: Delegate) -> QuerySet[Infrastructure]:
     below = Q(environment__scope__path=path) | Q(environment__scope__path__startswith=f"{path}/")
     runs = Execution.objects.filter(
         scope=OuterRef("environment__scope"), pipeline__identifier=identifier
-    ).order_by("-number")
+    ).order_by("-created_at")
     removals = StageExecution.objects.filter(
         execution=OuterRef("last_run"), identifier=REMOVAL_STAGE, execution__status=Status.SUCCESS
     )
@@ -87,8 +87,9 @@ def list_deployed_parts(delegate: Delegate, project: Scope) -> DeployedParts:
         stage__execution__pipeline__identifier=build_identifier(delegate),
         type__in=("CreateStack", "EcsRollingDeploy"),
     )
+    # Not by number, which starts again if the pipeline was deleted and created anew.
     rows = list(
-        steps.select_related("stage__execution").order_by("-stage__execution__number")[: 2 * _MOST_RUNS]
+        steps.select_related("stage__execution").order_by("-stage__execution__created_at")[: 2 * _MOST_RUNS]
     )
     deployed = [step for step in rows if step.type == "EcsRollingDeploy"]
     completed = [step for step in deployed if step.stage.execution.outcome == "COMPLETED"]

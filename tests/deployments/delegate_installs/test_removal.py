@@ -23,6 +23,8 @@ from deployments.delegate_installs.removal import (
 )
 from deployments.delegate_installs.upgrade_windows import UpgradeTimes, set_upgrade_window
 from deployments.models import DelegateUpgradeWindow, Execution, StageExecution, StepExecution
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import delete_pipeline
 from rbac.models import Scope, User
 from rbac.policy import Forbidden
 from tests.fixtures.delegates import make_delegate, make_instance, make_token
@@ -142,6 +144,18 @@ def test_a_removed_delegate_is_no_longer_installed_until_it_is_deployed_again(
         plan_for(admin, deployed)
     deploy(admin, deployed, connector)
     assert len(list_installations(deployed)) == 1
+
+
+def test_a_new_pipeline_in_place_of_a_deleted_one_tells_where_the_delegate_is(
+    admin: User, deployed: Delegate, connector: Connector
+) -> None:
+    end(remove_delegate(actor=admin, plan=plan_for(admin, deployed)))
+    delete_pipeline(actor=admin, pipeline=Pipeline.objects.get(scope=deployed.scope))
+    run = deploy(admin, deployed, connector)
+    assert run.number == 1
+    assert len(list_installations(deployed)) == 1
+    Execution.objects.filter(pk=run.pk).update(outcome="ROLLED_BACK")
+    assert f"{DEFINITION}1" in list_deployed_parts(deployed, deployed.scope).deployments
 
 
 def test_a_removed_delegate_is_not_upgraded_in_its_window(admin: User, deployed: Delegate) -> None:
