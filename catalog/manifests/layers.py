@@ -185,11 +185,18 @@ def _overlay(base: _MergeNode, over: _MergeNode, names: _KeyMatcher, key: str = 
         return _overlay_mapping(base, base.children, over.children, names)
     if isinstance(base.children, list) and isinstance(over.children, list) and key in NAMED_LIST_KEYS:
         return _overlay_list(base, base.children, over.children, names, NAMED_LIST_KEYS[key])
-    if base.children is None and over.children is None and base.part.value == over.part.value:
+    if base.children is None and over.children is None and _is_same_scalar(base.part, over.part):
         # The value is repeated and not changed, such as the name of an entry.
         return base
     before = OverriddenValue(base.part.level, base.part.value)
     return replace(_drop_removals(over, names), part=replace(over.part, before=(before, *base.part.before)))
+
+
+def _is_same_scalar(base: ManifestPart, over: ManifestPart) -> bool:
+    """Return whether two scalars are written alike: 1.1 is another text than 1.10, and 1 is not true."""
+    return (
+        base.value == over.value and type(base.value) is type(over.value) and base.spelling == over.spelling
+    )
 
 
 def _overlay_mapping(

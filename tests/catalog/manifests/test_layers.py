@@ -176,3 +176,15 @@ def test_entries_without_a_name_and_second_ones_of_a_name_stay():
         "containerDefinitions: [{image: d}, {name: x, image: e}]\n", service_text=service_text
     )
     assert [entry["image"] for entry in merged.document.value["containerDefinitions"]] == ["a", "e", "c", "d"]
+
+
+def test_a_scalar_that_is_written_otherwise_overrides_an_equal_one():
+    base = "family: web\nvolumes: [{name: a, value: 1.1}]\ncpu: 1\n"
+    over = "family: web\nvolumes: [{name: a, value: 1.10}]\ncpu: true\n"
+    for lower, upper in ((base, over), (over, base)):
+        merged = merge_layers(TASK_DEFINITION, build_layers(("service", lower), ("environment", upper)))
+        alone = parse_document(upper, "alone.yaml")
+        assert merged.document.number_texts == alone.number_texts
+        assert merged.document.value["cpu"] is alone.value["cpu"]
+        assert get_level(merged, ("cpu",)) == "environment"
+        assert get_level(merged, ("family",)) == "service"
