@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, cast
 
 from aws.caller import Caller
@@ -109,21 +110,29 @@ class PreviewedStep:
 
 
 def run_dry_run(
-    request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener
+    request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener, started_at: datetime
 ) -> list[PreviewedStep]:
     """Return the steps of an unstarted run, in order; none is reached after a failed one.
 
+    `started_at` is the time of all its steps.
+
     Raises `CannotPlanError` like a run, `CallPending` if a delegate has not answered yet.
     """
-    preview = _DryRun(request, pipeline, open_aws_access)
+    preview = _DryRun(request, pipeline, open_aws_access, started_at)
     return list(preview.list_steps())
 
 
 class _DryRun:
     """State of a preview; stages with the same AWS access share planned resources."""
 
-    def __init__(self, request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener) -> None:
-        self._request = request
+    def __init__(
+        self,
+        request: RunRequest,
+        pipeline: Pipeline,
+        open_aws_access: AwsAccessOpener,
+        started_at: datetime,
+    ) -> None:
+        self._request, self._started_at = request, started_at
         self._budget = ReadBudget(calls=PREVIEW_CALLS, seconds=float(PREVIEW_SECONDS))
         self._callers: dict[tuple[str, str], PreviewCaller] = {}
         self._open_aws_access = open_aws_access
@@ -144,7 +153,7 @@ class _DryRun:
         for position, target in enumerate(self._request.targets):
             stage = plan_stage(self._execution, self._request.spec, target, position)
             stage_data = PreviewedStageData(
-                self._execution, stage, self._get_caller(stage), build_stage_mask(stage)
+                self._execution, stage, self._get_caller(stage), build_stage_mask(stage), self._started_at
             )
             forecast = StageForecast(self._execution, stage, self._request.unknown)
             for planned in plan_steps(stage, target.spec):

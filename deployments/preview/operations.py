@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -61,7 +61,7 @@ def preview_pipeline(
         actor, pipeline, artifact_tag, values, force_new_deployment=force_new_deployment
     )
     if not needs_delegates(run_request.targets, pipeline.scope):
-        return _preview(actor, run_request, pipeline, open_in_process)
+        return _preview(actor, run_request, pipeline, open_in_process, get_database_time())
     preview_request = get_or_create_request(actor, pipeline, artifact_tag, values, run_request)
     return read_or_request(preview_request, _prepare_preview(preview_request, run_request)) or preview_request
 
@@ -224,14 +224,20 @@ def read_or_request(request: PreviewRequest, read: Callable[[AwsAccessOpener], T
 def _prepare_preview(
     request: PreviewRequest, run_request: RunRequest
 ) -> Callable[[AwsAccessOpener], PreviewDetails]:
-    return partial(_preview, request.requested_by, run_request, request.pipeline)
+    return partial(
+        _preview, request.requested_by, run_request, request.pipeline, started_at=request.requested_at
+    )
 
 
 def _preview(
-    actor: User, run_request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener
+    actor: User,
+    run_request: RunRequest,
+    pipeline: Pipeline,
+    open_aws_access: AwsAccessOpener,
+    started_at: datetime,
 ) -> PreviewDetails:
     try:
-        steps = run_dry_run(run_request, pipeline, open_aws_access)
+        steps = run_dry_run(run_request, pipeline, open_aws_access, started_at)
     except CannotPlanError as cannot:
         require_no_problems(cannot.missing)
     details = build_preview_details(run_request.artifact, steps)

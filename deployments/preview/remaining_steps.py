@@ -27,6 +27,7 @@ from deployments.regions import find_call_region
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
 from steps.actions.base import UnknownActionError, load_action
 from steps.states import Status
+from web.clock import get_database_time
 
 
 def preview_remaining_steps(
@@ -64,7 +65,8 @@ class _RemainingDryRun:
         caller = self._callers.setdefault(
             (stage.connector_id, stage.region), PreviewCaller(aws_caller, self._budget)
         )
-        stage_data = PreviewedStageData(stage.execution, stage, caller, build_stage_mask(stage))
+        started_at = self._approval_step.started_at or get_database_time()
+        stage_data = PreviewedStageData(stage.execution, stage, caller, build_stage_mask(stage), started_at)
         forecast = StageForecast(stage.execution, stage, has_failed=has_failed(stage))
         for step in _list_steps(stage):
             if self._is_behind(step):

@@ -79,6 +79,8 @@ class PreviewedStageData:
     stage: StageExecution
     caller: PreviewCaller
     mask: SecretMask
+    started_at: datetime = field(default_factory=get_database_time)
+    """Time of all steps: a repeated preview makes the same calls, so that recorded answers belong to them."""
     steps: list[PreviewedStepData] = field(default_factory=list)
 
     def get_step_outputs(self) -> dict[str, Any]:
@@ -302,7 +304,7 @@ class PreviewStepContext(AwsClients):
         self.log(text, "warning")
 
     def now(self) -> datetime:
-        return get_database_time()
+        return self._stage_data.started_at
 
     def observe_service(self, name: str) -> ServiceObservation:
         read_started_at = self.now()

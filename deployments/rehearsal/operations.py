@@ -34,6 +34,7 @@ from pipelines.operations.pipelines import require_no_problems
 from rbac.models import User
 from rbac.policy import Forbidden, require
 from steps.states import Status
+from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict, Problem
 
 NO_SANDBOX = (
@@ -94,11 +95,12 @@ def _read(
     Raises `CannotPlanError`, and `Conflict` if delegates would fetch manifests, too.
     """
     if not needs_delegates(request.targets, pipeline.scope):
-        return read_for_rehearsal(request, pipeline, open_in_process)
+        return read_for_rehearsal(request, pipeline, open_in_process, get_database_time())
     if any(reads_files_through_delegates(target, pipeline.scope) for target in request.targets):
         raise Conflict(FILES_THROUGH_DELEGATES)
     pending = get_or_create_request(actor, pipeline, tag, inputs, request, reads_cluster=True)
-    return read_or_request(pending, partial(read_for_rehearsal, request, pipeline)) or pending
+    read = partial(read_for_rehearsal, request, pipeline, started_at=pending.requested_at)
+    return read_or_request(pending, read) or pending
 
 
 def continue_reads(request: PreviewRequest) -> None:
@@ -108,7 +110,8 @@ def continue_reads(request: PreviewRequest) -> None:
         return
     try:
         run_request = validate_stored_request(request)
-        read_or_request(request, partial(read_for_rehearsal, run_request, request.pipeline))
+        read = partial(read_for_rehearsal, run_request, request.pipeline, started_at=request.requested_at)
+        read_or_request(request, read)
     except (CannotPlanError, Forbidden, Problem):
         # The pipeline or a permission changed meanwhile; the next request reports it.
         return

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Protocol
 
 from aws.errors import AwsError
@@ -48,13 +49,13 @@ class RehearsalReads:
 
 
 def read_for_rehearsal(
-    request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener
+    request: RunRequest, pipeline: Pipeline, open_aws_access: AwsAccessOpener, started_at: datetime
 ) -> RehearsalReads:
     """Return the preview of a validated run and the cluster of its first stage.
 
     Raises `CannotPlanError`, and `CallPending` if a delegate has not answered yet.
     """
-    previewed = run_dry_run(request, pipeline, open_aws_access)
+    previewed = run_dry_run(request, pipeline, open_aws_access, started_at)
     reads = RehearsalReads(build_preview_details(request.artifact, previewed))
     with explain_unknown_end(reads):
         reads.snapshot = _read_first_cluster(request, previewed, open_aws_access)

@@ -1,15 +1,20 @@
 """A preview whose reads a delegate makes."""
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 
 from deployments.models import Execution, PreviewRequest
+from deployments.preview import step_context
 from deployments.preview.documents import PreviewDetails
 from deployments.preview.operations import preview_pipeline
+from tests.deployments.engine.conftest import pipeline_text, stage_text
 from tests.deployments.journal.test_delegate_calls import remote
 from tests.deployments.preview.comparison import list_planned_calls
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import hand
+from web.clock import get_database_time
 
 __all__ = ["remote"]
 pytestmark = [pytest.mark.django_db(transaction=True)]
@@ -60,3 +65,24 @@ def test_the_api_says_that_a_delegate_is_still_at_it(remote: Drive, client: Clie
     )
     assert response.status_code == 202
     assert response.json()["reason"]
+
+
+def test_a_preview_with_metrics_reads_each_answer_once(
+    remote: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric = "{namespace: App, metricName: Errors, dimensions: {A: b}, statistic: Sum, threshold: 3}"
+    spec = f"{{metrics: [{metric}], duration: 5m}}"
+    steps = "".join(
+        f"- step: {{identifier: {name}, type: Verify, spec: {spec}}}\n" for name in ("check", "recheck")
+    )
+    remote.pipeline.yaml = pipeline_text(stage_text(steps))
+    remote.pipeline.save()
+    hand_agent = hand("prod-eu", tags=("prod", "eu"))
+    _request_preview(remote, "1.27")
+    for seconds in range(30):
+        later = get_database_time() + timedelta(seconds=seconds)
+        monkeypatch.setattr(step_context, "get_database_time", lambda later=later: later)
+        hand_agent.serve()
+    details = _request_preview(remote, "1.27")
+    assert isinstance(details, PreviewDetails)
+    assert hand_agent.taken_operations.count("GetMetricData") == 2

@@ -20,13 +20,14 @@ from deployments.rehearsal.results import RehearsalResult
 from deployments.rehearsal.step_context import OUTSIDE_AWS
 from pipelines.models import Pipeline
 from tests.fixtures.engine_driver import Drive
+from web.clock import get_database_time
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
 
 def _rehearse(drive: Drive, behavior: str, tag: str = "1.28", **inputs: Any) -> RehearsalResult:
     request = validate_request(drive.deployer, drive.pipeline, tag, inputs)
-    reads = read_for_rehearsal(request, drive.pipeline, open_in_process)
+    reads = read_for_rehearsal(request, drive.pipeline, open_in_process, get_database_time())
     return rehearse(request, drive.pipeline, behavior, reads)
 
 
