@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
+from django.db.models import Q
+
 from aws.caller import CallPending
 from catalog.manifests.locations import load_named_connectors
 from connectors.models import Connector
@@ -36,7 +38,7 @@ from web.clock import get_database_time
 from web.http.problems import Problem
 from web.live import publish_change_on_commit
 
-# Time in which the same request returns the existing preview.
+# Time after its end in which the same request returns the existing preview.
 REUSE_INTERVAL = timedelta(seconds=60)
 PlanOutline = list[dict[str, Any]]
 # Longest duration of a preview; the next request starts a new one.
@@ -195,9 +197,9 @@ def get_or_create_request(
         "reads_cluster": reads_cluster,
         "requested_by": actor,
     }
-    requests = PreviewRequest.objects.filter(**columns, requested_at__gt=now - REUSE_INTERVAL).order_by(
-        "-requested_at"
-    )
+    is_recent = Q(finished_at__gt=now - REUSE_INTERVAL)
+    is_under_way = Q(finished_at=None, requested_at__gt=now - PREVIEW_TIMEOUT)
+    requests = PreviewRequest.objects.filter(is_recent | is_under_way, **columns).order_by("-requested_at")
     for request in requests.select_related("task", "pipeline__scope", "requested_by"):
         if request.inputs == plain:
             return request
@@ -209,7 +211,8 @@ T = TypeVar("T")
 
 def read_or_request(request: PreviewRequest, read: Callable[[AwsAccessOpener], T]) -> T | None:
     """Return what `read` returns, or None after a delegate task for the first missing answer."""
-    if request.task is not None or get_database_time() - request.requested_at > PREVIEW_TIMEOUT:
+    is_late = request.finished_at is None and get_database_time() - request.requested_at > PREVIEW_TIMEOUT
+    if request.task is not None or is_late:
         return None
     try:
         result = read(RecordedAnswers(request).open)

@@ -86,3 +86,15 @@ def test_a_preview_with_metrics_reads_each_answer_once(
     details = _request_preview(remote, "1.27")
     assert isinstance(details, PreviewDetails)
     assert hand_agent.taken_operations.count("GetMetricData") == 2
+
+
+def test_a_preview_that_took_more_than_a_minute_is_returned_and_not_started_again(remote: Drive) -> None:
+    hand_agent = hand("prod-eu", tags=("prod", "eu"))
+    _request_preview(remote)
+    PreviewRequest.objects.update(requested_at=get_database_time() - timedelta(seconds=70))
+    assert isinstance(_request_preview(remote), PreviewRequest)
+    assert PreviewRequest.objects.count() == 1
+    for _ in range(30):
+        hand_agent.serve()
+    PreviewRequest.objects.update(requested_at=get_database_time() - timedelta(seconds=100))
+    assert isinstance(_request_preview(remote), PreviewDetails)
