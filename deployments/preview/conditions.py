@@ -49,10 +49,15 @@ class StageForecast:
         condition = (when or {}).get("condition")
         return ConditionForecast() if condition is None else self._evaluate_condition(condition)
 
-    def _evaluate_condition(self, text: str) -> ConditionForecast:
+    def forecast_conditions(self, conditions: Iterable[str], steps: Mapping[str, Any]) -> ConditionForecast:
+        """Return the forecast of conditions that depend on the run, with the outputs of these steps."""
+        values = {"steps": steps, "execution": {"steps": steps, "id": str(self.execution.pk)}}
+        return _combine(self._evaluate_condition(text, values) for text in conditions)
+
+    def _evaluate_condition(self, text: str, outputs: Mapping[str, Any] | None = None) -> ConditionForecast:
         condition = parse_condition(text)
         try:
-            holds = condition.holds(self._load_values())
+            holds = condition.holds({**self._load_values(), **(outputs or {})})
         except UnclearConditionError as unclear:
             is_deferred = build_deferred_check(self.stage.values)
             is_open = any(is_deferred(path) or self._is_unknown(path) for path in condition.paths)

@@ -87,10 +87,16 @@ class RehearsalRun:
         if self._is_over:
             return step
         verdict = forecast.forecast_step(planned.step)
+        if verdict.run_conditions:
+            steps = {**self._outputs, **stage_data.get_step_outputs()}
+            verdict = forecast.forecast_conditions(verdict.run_conditions, steps)
         if verdict.problem:
             self._fail(step, stage_data, ActionFailed("UNCLEAR_CONDITION", verdict.problem))
         elif verdict.skipped:
             step.status, step.reason = "SKIPPED", verdict.skipped
+        elif verdict.run_conditions:
+            reason = f"It depends on {', '.join(verdict.run_conditions)}, which only a run knows."
+            step.status, step.reason = "NOT_REHEARSED", stage_data.mask.mask_text(reason)
         elif reason := self._find_obstacle(planned.step):
             step.status, step.reason = "NOT_REHEARSED", reason
         else:

@@ -112,6 +112,32 @@ def test_a_step_outside_aws_is_not_rehearsed_and_the_next_one_is(drive: Drive) -
     assert (rehearsed.status, rehearsed.reason) == ("UNKNOWN", NOTHING_REHEARSED)
 
 
+def test_a_step_runs_by_its_condition_if_the_rehearsal_knows_it_and_not_otherwise(drive: Drive) -> None:
+    document = yaml.safe_load(drive.pipeline.yaml)
+    execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+    deploy = execution["steps"][0]["step"]["identifier"]
+    script: dict[str, Any] = {"shell": "Bash", "source": {"type": "Inline", "spec": {"script": "true"}}}
+    script["outputVariables"] = [{"name": "time", "type": "String", "value": "TIME"}]
+    other = {"type": "ShellScript", "name": "Other", "identifier": "other", "timeout": "1m", "spec": script}
+    conditions = {
+        "unknown": '<+steps.other.output.time> == "1"',
+        "true": f'<+steps.{deploy}.output.serviceName> == "myapp"',
+        "false": f'<+steps.{deploy}.output.serviceName> == "another"',
+    }
+    waits = [
+        {"type": "Wait", "name": name, "identifier": f"wait_{name}", "spec": {"duration": "1m"}}
+        | {"when": {"stageStatus": "Success", "condition": condition}}
+        for name, condition in conditions.items()
+    ]
+    execution["steps"] += [{"step": step} for step in (other, *waits)]
+    drive.pipeline.yaml = yaml.safe_dump(document)
+    drive.pipeline.save()
+    steps = {step.step_data.step.identifier: step for step in _rehearse(drive, "healthy").steps}
+    expected = {"unknown": "NOT_REHEARSED", "true": "SUCCEEDED", "false": "SKIPPED"}
+    assert {name: steps[f"wait_{name}"].status for name in conditions} == expected
+    assert f"It depends on {conditions['unknown']}" in steps["wait_unknown"].reason
+
+
 def _kill_next_sandbox(known: int, over: Event) -> None:
     """Kill the sandbox that this process starts next."""
     while not over.wait(0.01):
