@@ -98,7 +98,7 @@ def _resolve_spec(
     return rows
 
 
-# Extra time for the rest of a step whose final check succeeded.
+# Extra time for the answers of a final check, and for the rest of a step whose final check succeeded.
 LAST_CHECK_GRACE = timedelta(minutes=1)
 
 
@@ -144,12 +144,12 @@ def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> t
     row = _get_next_action(reconcile_context, step)
     if service_locks.is_waiting_for_lock(reconcile_context, step):
         return _acquire_lock(reconcile_context, step, row)
-    if _is_out_of_time(reconcile_context, step, row):
-        _handle_timeout(reconcile_context, step, row)
-        return None
     if row is None:
+        # All is done, even if the timeout has passed since a crash.
         _end_step(reconcile_context, step)
         return None
+    if _is_out_of_time(reconcile_context, step, row):
+        return _handle_timeout(reconcile_context, step, row)
     return advance_action(reconcile_context, row)
 
 
@@ -166,11 +166,11 @@ def _acquire_lock(
         return None
 
 
-def _is_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None) -> bool:
+def _is_out_of_time(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun) -> bool:
     """Return whether the step has timed out and no action handles the timeout itself."""
     if step.timeout_at is None or reconcile_context.runtime.now() < step.timeout_at:
         return False
-    action = get_actions().get(row.name) if row is not None else None
+    action = get_actions().get(row.name)
     return action is None or not action.watches_timeout
 
 
@@ -345,31 +345,40 @@ def _has_deployed(steps: Sequence[StepExecution]) -> bool:
     return all(step.failure is None for step in deployments or steps)
 
 
-def _handle_timeout(reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun | None) -> None:
-    """Fail the step with the action's cause, unless a final check finds it done."""
-    final_check = (
-        _run_final_check(reconcile_context, row)
-        if row is not None and row.start_done_at is not None
-        else None
-    )
-    if final_check is not None and row is not None and final_check.value is True:
-        reconcile_context.change(step, timeout_at=reconcile_context.runtime.now() + LAST_CHECK_GRACE)
-        _finish_check(reconcile_context, row, final_check)
-        return
-    if final_check is not None:
-        final_check.context.finish(keep_progress=True)
-    cause = (
-        final_check.value if final_check is not None and isinstance(final_check.value, ActionFailed) else None
-    )
+def _handle_timeout(
+    reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun
+) -> timedelta | None:
+    """Fail the step with the action's cause, unless a final check finds it done; return the check's wait."""
+    cause = None
+    if row.start_done_at is not None:
+        end = run_phase(
+            reconcile_context, row, CHECK_PHASE, lambda action, context: action.check_at_timeout(context)
+        )
+        if isinstance(end, PhaseWaiting) and _may_wait_for_final_check(reconcile_context, step, end.time):
+            return end.time
+        if isinstance(end, PhaseFailed):
+            # The action has failed by itself, as in any other check.
+            failures.fail_step(reconcile_context, step, row, end.failure)
+            return None
+        if isinstance(end, PhaseFinished) and end.value is True:
+            reconcile_context.change(step, timeout_at=reconcile_context.runtime.now() + LAST_CHECK_GRACE)
+            _finish_check(reconcile_context, row, end)
+            return None
+        if isinstance(end, PhaseFinished):
+            end.context.finish(keep_progress=True)
+            cause = end.value if isinstance(end.value, ActionFailed) else None
     failures.fail_step(reconcile_context, step, row, build_timeout_failure(step, cause))
+    return None
 
 
-def _run_final_check(reconcile_context: ReconcileContext, row: ActionRun) -> PhaseFinished | None:
-    """Return the result of a final check; None if it cannot be made now."""
-    end = run_phase(
-        reconcile_context, row, CHECK_PHASE, lambda action, context: action.check_at_timeout(context)
-    )
-    return end if isinstance(end, PhaseFinished) else None
+def _may_wait_for_final_check(
+    reconcile_context: ReconcileContext, step: StepExecution, wait: timedelta | None
+) -> bool:
+    """Return whether the final check may still end, such as with an answer of a delegate."""
+    if step.timeout_at is None:
+        return False
+    next_check = reconcile_context.runtime.now() + (wait or timedelta(0))
+    return next_check < step.timeout_at + LAST_CHECK_GRACE
 
 
 def build_timeout_failure(step: StepExecution, cause: ActionFailed | None) -> ActionFailed:

@@ -105,8 +105,11 @@ class Action:
         """Make the write that a check requested by `request_write`; repeated after a crash like `start`."""
 
     def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
-        """Check a last time at the timeout; return True if the action is done, or the failure to report."""
-        return False
+        """Check a last time at the timeout; return True if the action is done, or the failure to report.
+
+        The engine never makes a write that this check requests.
+        """
+        return self.is_done(context)
 
     def prepare_undo(self, context: StepContext) -> None:
         """Make the writes that must precede `may_undo`; most undos need none."""

@@ -202,8 +202,12 @@ class FollowServiceDeployment(Action):
 
     def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
         deployment = find_service_deployment(context)
-        if deployment is None or deployment.status in ENDED_STATUSES:
+        if deployment is None:
             return False
+        if deployment.status in ENDED_STATUSES:
+            # The end may be newer than the last regular check.
+            context.progress.setdefault(_FOLLOWED_SINCE_KEY, context.now().timestamp())
+            return self.is_done(context)
         reason = "It is paused by a hook" if find_pause(deployment) else "ECS goes on with it"
         stage = f" at {deployment.stage}" if deployment.stage else ""
         return ActionFailed(

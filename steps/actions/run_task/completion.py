@@ -119,6 +119,13 @@ class WaitForTasks(Action):
         return "Wait for the tasks to end"
 
     def is_done(self, context: StepContext) -> bool:
+        return self._record_ended_tasks(context, with_output=True)
+
+    def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
+        return self._record_ended_tasks(context, with_output=False)
+
+    def _record_ended_tasks(self, context: StepContext, *, with_output: bool) -> bool:
+        """Return whether all tasks have ended; `with_output` waits until their output is complete."""
         ended: dict[str, Any] = context.progress.setdefault("ended", {})
         arns = [arn for arn in context.get_output("taskArns") or [] if arn not in ended]
         tasks = context.ecs.describe_tasks(context.cluster, arns) if arns else []
@@ -126,7 +133,7 @@ class WaitForTasks(Action):
         _log_progress(context, tasks, len(ended))
         silent_tasks = copy_output(context, tasks)
         for task in tasks:
-            if task.last_status == "STOPPED" and task.arn in silent_tasks:
+            if task.last_status == "STOPPED" and (task.arn in silent_tasks or not with_output):
                 ended[task.arn] = _record_end(context, task)
         if len(ended) < len(context.get_output("taskArns") or []):
             return False

@@ -8,7 +8,7 @@ import pytest
 from deployments.approvals.operations import approve_step, reject_step
 from deployments.execution.documents import build_execution_document
 from deployments.execution.operations import abort_execution
-from deployments.models import Execution
+from deployments.models import Execution, StepExecution
 from tests.stories.native.conftest import Native
 from web.http.problems import BadInput
 
@@ -95,6 +95,19 @@ def test_an_alarm_in_the_bake_time_is_told_as_the_cause(native: Native) -> None:
     assert execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS")
     assert "errors" in execution.failure["message"]
     assert native.shop.forwards(native.shop.prod) == [native.shop.group("target1")]
+
+
+def test_an_end_that_only_the_last_check_sees_is_no_time_out(native: Native) -> None:
+    native.run("1")
+    execution = native.shop.drive.start("2")
+    native.until_logged(execution, "Lifecycle stage SCALE_UP")
+    native.shop.drive.clock.move(600)
+    native.shop.drive.sandbox.advance(600)
+    assert native.deployment()["status"] == "SUCCESSFUL"
+    steps = StepExecution.objects.filter(stage__execution=execution, section="EXECUTION")
+    assert steps.update(timeout_at=native.shop.drive.clock.now()) == 1
+    native.shop.drive.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED"), execution.failure
 
 
 def test_a_stop_by_another_client_is_told_with_its_reason(native: Native) -> None:
