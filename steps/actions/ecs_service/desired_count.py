@@ -22,8 +22,8 @@ from steps.actions.scaling_state import (
     has_saved_scaling,
 )
 
-# Rollback key that is set if somebody else changed the count during the deployment.
-FOREIGN_COUNT = "others changed the count"
+# Note of a checklist about a count that stays.
+FOREIGN_COUNT_NOTE = "changed outside Slipway, not restored"
 
 
 def compute_initial_count(
@@ -79,11 +79,9 @@ def compute_restored_count(context: StepContext, before: Mapping[str, Any], live
 
 
 def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
-    """Return whether others changed the count during this step to neither the saved nor the requested one."""
-    return bool(context.load_for_rollback(FOREIGN_COUNT)) and count not in (
-        context.get_output("desiredCount"),
-        before["desired"],
-    )
+    """Return whether others changed a count without auto scaling, to neither saved nor requested one."""
+    known_counts = context.get_output("desiredCount"), before["desired"]
+    return get_saved_scaling(context).target is None and count not in known_counts
 
 
 def is_count_restored(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
@@ -253,9 +251,14 @@ class ScaleService(Action):
         live = context.ecs.describe_service(context.cluster, before["name"])
         desired = live.desired if live is not None else 0
         expected = compute_restored_count(context, before, live) if live is not None else before["desired"]
+        is_kept = live is not None and is_foreign_count(context, before, desired)
         return [
             ChecklistEntry(
-                f"Desired count of Service {before['name']}", str(expected), str(desired), expected == desired
+                f"Desired count of Service {before['name']}",
+                str(before["desired"] if is_kept else expected),
+                str(desired),
+                expected == desired,
+                FOREIGN_COUNT_NOTE if is_kept else "",
             )
         ]
 

@@ -20,7 +20,6 @@ from steps.actions.ecs_service.deployment_health import (
     is_verdict_certain,
     was_rolled_back_by_aws,
 )
-from steps.actions.ecs_service.desired_count import FOREIGN_COUNT
 from steps.actions.ecs_service.diagnosis import Diagnosis
 from steps.actions.ecs_service.snapshots import has_existed_before
 from steps.actions.ecs_service.task_failures import (
@@ -184,7 +183,6 @@ def _log_progress(context: StepContext, service: EcsService, own_deployment: Own
     last_count = context.progress.setdefault("logged count", own_deployment.desired_count)
     if service.desired != last_count and not is_daemon(service.raw):
         context.progress["logged count"] = service.desired
-        context.save_for_rollback(FOREIGN_COUNT, True)
         context.add_note(
             f"The desired count of Service {service.name} was changed from {last_count} to {service.desired} "
             f"during this deployment, by auto scaling or outside Slipway"

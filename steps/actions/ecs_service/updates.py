@@ -19,6 +19,7 @@ from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.confirmation import confirm_forced_update, confirm_service_write
 from steps.actions.ecs_service.daemons import get_scheduling, is_daemon
 from steps.actions.ecs_service.desired_count import (
+    FOREIGN_COUNT_NOTE,
     compute_initial_count,
     compute_restored_count,
     compute_update_count,
@@ -303,7 +304,7 @@ class CreateOrUpdateService(Action):
         note = ""
         if service.desired != before["desired"]:
             by_others = is_foreign_count(context, before, service.desired)
-            note = "changed outside Slipway, not restored" if by_others else "changed by auto scaling"
+            note = FOREIGN_COUNT_NOTE if by_others else "changed by auto scaling"
         count = str(before["desired"])
         entry = ChecklistEntry(f"Desired count of Service {name}", count, str(service.desired), is_kept, note)
         return [

@@ -4,7 +4,7 @@ import pytest
 
 from deployments.execution.operations import roll_back_execution
 from deployments.journal.runtime import set_hook
-from deployments.models import AwsCall, Execution
+from deployments.models import AwsCall, Execution, RollbackCheck
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.deployments.engine.simulator.schedule import Death
 from tests.fixtures.engine_driver import Drive
@@ -42,6 +42,24 @@ def test_a_service_is_scaled_and_its_count_put_back(write: Write, drive: Drive) 
     drive.until_over(execution)
     assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-5:]
     assert drive.service()["runningCount"] == before
+
+
+@pytest.mark.parametrize("kind", ["deploy", "scale"])
+def test_a_count_that_somebody_set_after_the_step_stays(write: Write, drive: Drive, kind: str) -> None:
+    _deployed(write, drive)
+    text = (
+        scale_text("service: myapp, instances: 2") if kind == "scale" else pipeline_text(stage_text(DEPLOY))
+    )
+    execution = write(text).run("1.28")
+    assert execution.status == "SUCCESS", execution.failure
+    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 5})
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-5:]
+    assert drive.service()["desiredCount"] == 5
+    (check,) = RollbackCheck.objects.filter(subject="Desired count of Service myapp")
+    assert (check.passed, check.expected, check.actual) == (True, "1", "5")
+    assert check.note == "changed outside Slipway, not restored"
 
 
 def test_the_count_of_a_service_of_codedeploy_is_put_back(write: Write, drive: Drive) -> None:
