@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from aws.caller import Caller
@@ -19,6 +19,8 @@ from web.clock import get_database_time
 # Name of `CallOwner` in the registry of task owners.
 CALL_OWNER = "call"
 CALL_SECONDS = 60
+# Least time in which a delegate may take a read.
+FINAL_READ_TIME: Final = timedelta(seconds=60)
 # Lifetime of a cached account id; credentials keep their account, so this only limits a wrong answer.
 IDENTITY_SECONDS: Final = 600.0
 MOST_CACHED_IDENTITIES: Final = 256
@@ -110,10 +112,17 @@ def get_call_selectors(step: StepExecution, connector_selectors: tuple[str, ...]
 
 
 def get_call_deadline(call: AwsCall) -> datetime:
-    """Return the timeout of the step that waits for the call; for an undo its rollback step's."""
-    default_deadline = get_database_time() + TASK_TIMEOUT
+    """Return the timeout of the step that waits for the call; for an undo its rollback step's.
+
+    Always-actions run after the timeout of their step, and reads of its final check shortly after.
+    """
+    now = get_database_time()
+    default_deadline = now + TASK_TIMEOUT
+    if call.execution.final_status:
+        return default_deadline
     if not call.execution.rolling_back:
-        return call.step.timeout_at or default_deadline
+        deadline = call.step.timeout_at or default_deadline
+        return deadline if call.is_write else max(deadline, now + FINAL_READ_TIME)
     rollback = StepExecution.objects.filter(stage=call.step.stage, section=StepExecution.Section.ROLLBACK)
     running = rollback.exclude(started_at=None).exclude(status__in=TERMINAL_STATUSES)
     return running.order_by("position").values_list("timeout_at", flat=True).first() or default_deadline
