@@ -20,6 +20,8 @@ from steps.actions.task_definitions import deregister_task_definition
 
 # Time until AWS's lists show the tasks of a call whose answer was lost.
 LISTING_LAG = timedelta(seconds=30)
+# Time for leftover tasks to stop; on a container instance without a connection they never do.
+STOP_TIMEOUT = timedelta(minutes=5)
 STOPPING_STATUSES = ("DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED")
 
 
@@ -101,7 +103,14 @@ class StopLeftoverTasks(Action):
         return NotApplied() if late else Unconfirmed()
 
     def is_done(self, context: StepContext) -> bool:
-        return all(task.last_status == "STOPPED" for task in _list_leftover_tasks(context))
+        open_ids = [task.id for task in _list_leftover_tasks(context) if task.last_status != "STOPPED"]
+        if not open_ids:
+            return True
+        since = context.progress.setdefault("since", context.now().isoformat())
+        if context.now() - datetime.fromisoformat(since) < STOP_TIMEOUT:
+            return False
+        context.log(f"ECS tasks have not stopped yet: {', '.join(open_ids)}. Check them in ECS", "warning")
+        return True
 
 
 def _list_leftover_tasks(context: StepContext) -> list[EcsTask]:
