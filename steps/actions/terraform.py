@@ -256,6 +256,10 @@ class PlanTerraform(TerraformAction):
         )
 
 
+# Output that is set by a successful undo.
+_RESTORED_OUTPUT = "configurationRestored"
+
+
 @action
 @dataclass(frozen=True)
 class ApplyTerraform(TerraformAction):
@@ -320,6 +324,7 @@ class ApplyTerraform(TerraformAction):
         else:
             self._destroy(context)
         context.provisions.forget(self.identifier, after=before or "")
+        context.set_outputs(**{_RESTORED_OUTPUT: True})
 
     def _apply_earlier(self, context: StepContext, before: str) -> None:
         earlier = context.provisions.find(before)
@@ -364,6 +369,9 @@ class ApplyTerraform(TerraformAction):
         latest = context.provisions.latest(self.identifier)
         actual = f"what {latest.by} applied" if latest else "destroyed"
         is_restored = (latest.id if latest else "") == expected_id
+        if is_restored and not context.get_output(_RESTORED_OUTPUT):
+            # A failed apply or undo is not recorded, so nothing tells what exists.
+            actual, is_restored = "not known", False
         return [
             ChecklistEntry(
                 self.identifier,

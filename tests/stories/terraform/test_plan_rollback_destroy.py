@@ -184,6 +184,8 @@ def test_an_apply_whose_delegate_is_lost_is_never_begun_again(
     # It may have made something, or not: what the state holds is no longer ours to destroy.
     assert execution.outcome == "FAILED"
     assert worker.taken_operations == ["terraform"]
+    check = RollbackCheck.objects.get(step__stage__execution=execution)
+    assert (check.actual, check.passed) == ("not known", False)
 
 
 @pytest.mark.parametrize(
