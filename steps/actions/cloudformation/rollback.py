@@ -70,7 +70,7 @@ def cancel_update(context: StepContext, name: str) -> None:
         return
     context.log(f"Cancelling the update of stack {name}")
     try:
-        client.cancel_update(live.id, _build_token(context))
+        client.cancel_update(live.id, _build_token(context, "cancel"))
     except Invalid as refused:
         context.log(f"{refused.display_message} The update is over already.")
 
@@ -84,7 +84,7 @@ def undo_stack_change(context: StepContext, name: str, role: str) -> None:
     elif not before.get("exists"):
         context.log(f"Deleting stack {name}, which this run created")
         client.delete(live.id, _build_token(context), role)
-    elif live.status == ROLLED_BACK_STATUS:
+    elif live.status == ROLLED_BACK_STATUS and not _is_restored_status(context, live):
         context.log(f"AWS has already rolled back stack {name}")
     elif live.status == ROLLBACK_FAILED_STATUS:
         context.log(f"Continuing the rollback of the update of stack {name}")
@@ -158,6 +158,7 @@ def is_stack_restored(context: StepContext, name: str) -> bool:
 
 
 def _is_restored_status(context: StepContext, live: Stack) -> bool:
+    """Return whether the status is that of an update which an undo sent."""
     token = get_last_token(context, context.cloudformation, live.id)
     if token is None:
         return bool(live.changed_at != context.load_for_rollback(STACK_CHANGED))
@@ -223,6 +224,7 @@ def _get_token_prefix(context: StepContext) -> str:
     return f"{context.intent.split('-', 1)[0]}-"
 
 
-def _build_token(context: StepContext) -> str:
+def _build_token(context: StepContext, purpose: str = "undo") -> str:
     """Return the saved token of this try of the undo; AWS ignores a request with a used token."""
-    return str(context.save_for_rollback("token", f"{_get_token_prefix(context)}undo-{uuid4().hex[:12]}"))
+    token = f"{_get_token_prefix(context)}{purpose}-{uuid4().hex[:12]}"
+    return str(context.save_for_rollback("token", token))
