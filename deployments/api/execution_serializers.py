@@ -18,6 +18,7 @@ class ExecutionFailure(serializers.Serializer[Any]):
     code = serializers.CharField()
     message = serializers.CharField()
     step = serializers.CharField(allow_null=True)
+    stage = serializers.CharField(required=False, help_text="Stage of the failed step.")
     container = serializers.CharField(allow_null=True)
     exit_code = serializers.IntegerField(allow_null=True)
     outcome = serializers.CharField(

@@ -1,6 +1,6 @@
 """Failures of steps, and the reactions of failure strategies and people."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -165,6 +165,7 @@ def record_unknown_result(
         "code": code,
         "message": message,
         "step": step.identifier,
+        "stage": step.stage.identifier,
         "container": None,
         "exit_code": None,
     }
@@ -174,9 +175,8 @@ def record_unknown_result(
 def _ignore(reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
     record_unknown_result(step)
     end_step(reconcile_context, step, Status.IGNORE_FAILED)
-    if (
-        not get_step_kinds()[step.type].changes_ecs_service
-        and (reconcile_context.execution.failure or {}).get("step") == step.identifier
+    if not get_step_kinds()[step.type].changes_ecs_service and _is_failure_of(
+        reconcile_context.execution.failure, step
     ):
         # A running deployment is not marked as failed; its end sets the outcome.
         reconcile_context.execution.outcome = ""
@@ -194,18 +194,35 @@ def _mark_as_success(
 def clear_failure(reconcile_context: ReconcileContext, step: StepExecution, *, outcome: bool = True) -> None:
     """Clear the failure of the execution if this step caused it; another failed step replaces it."""
     execution = reconcile_context.execution
-    if (execution.failure or {}).get("step") not in (None, step.identifier):
+    if (execution.failure or {}).get("step") and not _is_failure_of(execution.failure, step):
         return
     other_failures = (
-        reconcile_context.stage.steps.filter(status__in=_STILL_FAILED)
+        StepExecution.objects.filter(stage__execution=execution, status__in=_STILL_FAILED)
         .exclude(pk=step.pk)
         .exclude(failure=None)
     )
-    other = other_failures.order_by("position").first()
+    other = other_failures.order_by("stage__position", "position").first()
     execution.failure = other.failure if other is not None else None
-    if outcome and other is None:
-        execution.outcome = ""
+    if outcome:
+        execution.outcome = _get_remaining_outcome(other)
     execution.save(update_fields=["failure", "outcome"])
+
+
+def _is_failure_of(failure: Mapping[str, Any] | None, step: StepExecution) -> bool:
+    """Return whether a step caused a failure; failures of earlier versions have no stage."""
+    if failure is None or failure.get("step") != step.identifier:
+        return False
+    return bool(failure.get("stage", step.stage.identifier) == step.stage.identifier)
+
+
+def _get_remaining_outcome(step: StepExecution | None) -> str:
+    """Return the outcome after a failed step; ignored failures of other steps than deployments have none."""
+    if step is None:
+        return ""
+    is_ignored = step.status == Status.IGNORE_FAILED
+    if is_ignored and not get_step_kinds()[step.type].changes_ecs_service:
+        return ""
+    return str((step.failure or {}).get("outcome") or "")
 
 
 def _mark_as_failure(
@@ -280,6 +297,7 @@ def fail_step(
         "code": failure.code,
         "message": message,
         "step": step.identifier,
+        "stage": step.stage.identifier,
         "container": failure.container or None,
         "exit_code": failure.exit_code,
         "outcome": failure.outcome,

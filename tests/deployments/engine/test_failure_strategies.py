@@ -5,6 +5,7 @@ import pytest
 from deployments.execution.operations import abort_execution
 from deployments.execution.undo_plan import build_undo_plan
 from deployments.models import Execution, ServiceLock, StepExecution
+from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.deployments.execution.conftest import Strategies
 from tests.fixtures.engine_driver import Drive
 
@@ -163,3 +164,16 @@ def test_what_no_strategy_names_is_rolled_back(drive: Drive, strategies: Strateg
     drive.run("1.27")
     strategies(_build_strategy("Timeout", "{type: Ignore}"))
     assert _get_result(drive.run("crash")) == ("FAILED", "ROLLED_BACK")
+
+
+def test_a_retry_in_a_later_stage_keeps_the_failure_of_an_earlier_one(write: Write, drive: Drive) -> None:
+    ignore = "onRetryFailure: {action: {type: Ignore}}"
+    retry = f"{{type: Retry, spec: {{retryCount: 1, retryIntervals: [10s], {ignore}}}}}"
+    check = "- step:\n    identifier: check\n    type: Verify\n    spec: {alarms: [nobody_made_it]}\n"
+    retried = f"{check}    failureStrategies: [{_build_strategy('AllErrors', retry)[2:]}]\n"
+    stages = stage_text(check, "one"), stage_text(retried, "two", "when: {pipelineStatus: All}")
+    execution = write(pipeline_text(*stages)).run("1.27")
+    assert any("is tried again" in line for line in drive.log(execution))
+    assert execution.failure is not None
+    assert (execution.failure["code"], execution.failure["stage"]) == ("ALARM_MISSING", "one")
+    assert _get_result(execution) == ("FAILED", "FAILED")
