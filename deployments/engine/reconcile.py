@@ -14,95 +14,35 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from connectors.specs.aws_sessions import AwsRun, name_aws_sessions
-from deployments.engine import interrupts, service_locks, stage_execution, stage_rollback
-from deployments.engine.action_phases import (
-    PhaseFailed,
-    PhaseFinished,
-    PhaseWaiting,
-    is_loadable,
-    run_phase,
-)
+from deployments.engine import always_actions, interrupts, service_locks, stage_execution, stage_rollback
 from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.failures import INTERVENTION_CHECK_INTERVAL
 from deployments.engine.lease import Lease, LeaseLostError, claim_lease, load_execution
-from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapshot, append_log
+from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapshot
 from deployments.engine.service_waits import ServiceWait
 from deployments.engine.status_log import StatusLog
 from deployments.engine.steps.scheduler import ENDED_BADLY, StepScheduler
 from deployments.execution.events import notify_end, record_end
-from deployments.journal.callers import CHECK_PHASE
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.log import compact_chunks
-from deployments.models import ActionRun, Execution, Interrupt
+from deployments.models import Execution, Interrupt
 from guards.log_lines import get_propagated_fields
 from guards.metrics import RECONCILE_SECONDS
 from guards.tracing import resume_trace_context
-from steps.actions.base import get_actions
-from steps.states import TERMINAL_STATUSES, ActionState, Status
+from steps.states import TERMINAL_STATUSES, Status
 from web.clock import get_database_time
 from web.http.outages import OUTAGE_ERRORS
-
-FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
 
 
 def finalize_execution(reconcile_context: ReconcileContext) -> timedelta | None:
     """Run the always-actions, then end the execution; None means continue immediately."""
-    row = _get_next_always_action(reconcile_context)
+    row = always_actions.get_next_always_action(reconcile_context, reconcile_context.rows.all_steps)
     if row is None:
         _end(reconcile_context)
         return None
     if row.step.stage_id != reconcile_context.stage.pk:
         reconcile_context = replace(reconcile_context, stage=row.step.stage)
-    if not is_loadable(row):
-        # Its step has ended, so nobody could decide about it.
-        _record_failure(reconcile_context, row, "This version of Slipway cannot run the action.")
-        return None
-    return _run_always_action(reconcile_context, row)
-
-
-def _run_always_action(reconcile_context: ReconcileContext, row: ActionRun) -> timedelta | None:
-    if row.state == ActionState.WAITING:
-        reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
-    phase = "start" if row.start_done_at is None else CHECK_PHASE
-    end = run_phase(reconcile_context, row, phase, _PHASE_FUNCTIONS[phase])
-    if isinstance(end, PhaseWaiting):
-        return end.time
-    if isinstance(end, PhaseFailed):
-        _record_failure(reconcile_context, row, end.failure.message)
-        return None
-    assert isinstance(end, PhaseFinished)  # noqa: S101 - only replayed starts end otherwise
-    now = reconcile_context.runtime.now()
-    if phase == "start":
-        reconcile_context.change(row, start_done_at=now)
-    elif end.value:
-        reconcile_context.change(row, state=ActionState.DONE, ended_at=now)
-    end.context.finish(keep_progress=phase == CHECK_PHASE)
-    reconcile_context.save()
-    return None if phase == "start" or end.value else timedelta(seconds=5)
-
-
-_PHASE_FUNCTIONS = {
-    "start": lambda action, context: action.start(context),
-    CHECK_PHASE: lambda action, context: action.is_done(context),
-}
-
-
-def _get_next_always_action(reconcile_context: ReconcileContext) -> ActionRun | None:
-    names = [name for name, action in get_actions().items() if action.runs_always]
-    started_steps = [step for step in reconcile_context.rows.all_steps if step.started_at is not None]
-    started_steps.sort(key=lambda step: (step.stage.position, step.position))
-    rows = (row for step in started_steps for row in reconcile_context.rows.list_actions(step))
-    return next((row for row in rows if row.name in names and row.state not in FINISHED_STATES), None)
-
-
-def _record_failure(reconcile_context: ReconcileContext, row: ActionRun, message: str) -> None:
-    """Record the failure of an always-action; the execution still ends."""
-    now, detail = reconcile_context.runtime.now(), reconcile_context.mask.mask_text(message)[:512]
-    append_log(
-        reconcile_context, row.step, f"{row.title} failed: {message} Do it by hand.", "error", row.unit
-    )
-    reconcile_context.change(row, state=ActionState.FAILED, ended_at=now, detail=detail)
-    reconcile_context.save()
+    return always_actions.advance_always_action(reconcile_context, row)
 
 
 def _continue_after_failure(reconcile_context: ReconcileContext) -> bool:

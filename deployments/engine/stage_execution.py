@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from deployments.approvals.requests import update_waiting_status
-from deployments.engine import failures, service_locks, transitions
+from deployments.engine import always_actions, failures, service_locks, transitions
 from deployments.engine.action_phases import (
     PhaseFailed,
     PhaseFinished,
@@ -126,7 +126,9 @@ def start_stage(reconcile_context: ReconcileContext) -> None:
 
 def advance_stage(reconcile_context: ReconcileContext) -> timedelta | None:
     """Advance the next of the current steps; None means continue immediately."""
-    current = reconcile_context.rows.build_flow(reconcile_context.stage).list_current()
+    # Tasks and suspended scaling of an ended step do not wait for the end of the execution.
+    unfinished = always_actions.list_unfinished_steps(reconcile_context)
+    current = [*unfinished, *reconcile_context.rows.build_flow(reconcile_context.stage).list_current()]
     if not current:
         _end_stage(reconcile_context)
         return None
@@ -134,6 +136,11 @@ def advance_stage(reconcile_context: ReconcileContext) -> timedelta | None:
 
 
 def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
+    if step.status in TERMINAL_STATUSES:
+        always_action = always_actions.get_next_always_action(reconcile_context, [step])
+        return (
+            always_actions.advance_always_action(reconcile_context, always_action) if always_action else None
+        )
     if step.status == Status.QUEUED:
         start_step(reconcile_context, step)
         return None

@@ -121,6 +121,8 @@ def get_call_deadline(call: AwsCall) -> datetime:
     if call.execution.final_status:
         return default_deadline
     if not call.execution.rolling_back:
+        if call.step.status in TERMINAL_STATUSES:
+            return default_deadline
         deadline = call.step.timeout_at or default_deadline
         return deadline if call.is_write else max(deadline, now + FINAL_READ_TIME)
     rollback = StepExecution.objects.filter(stage=call.step.stage, section=StepExecution.Section.ROLLBACK)

@@ -159,13 +159,16 @@ def _is_still_needed(call: AwsCall) -> bool:
     execution = call.execution
     if execution.is_over or not call.is_write:
         return not execution.is_over
+    has_step_ended = call.step.status in TERMINAL_STATUSES
+    action = get_actions().get(call.action.name)
+    if has_step_ended and action is not None and action.runs_always:
+        return True
     if execution.rolling_back:
         return call.phase.startswith("undo")
     if execution.final_status:
-        action = get_actions().get(call.action.name)
         return action is not None and action.runs_always
     # A step that ended early may have left a write in the queue, while its execution continues.
-    return call.step.status not in TERMINAL_STATUSES and not is_abort_requested(call.execution_id)
+    return not has_step_ended and not is_abort_requested(call.execution_id)
 
 
 def record_answer(

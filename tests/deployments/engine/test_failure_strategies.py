@@ -4,7 +4,7 @@ import pytest
 
 from deployments.execution.operations import abort_execution
 from deployments.execution.undo_plan import build_undo_plan
-from deployments.models import Execution, ServiceLock, StepExecution
+from deployments.models import ActionRun, Execution, ServiceLock, StepExecution
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.deployments.execution.conftest import Strategies
 from tests.fixtures.engine_driver import Drive
@@ -177,3 +177,21 @@ def test_a_retry_in_a_later_stage_keeps_the_failure_of_an_earlier_one(write: Wri
     assert execution.failure is not None
     assert (execution.failure["code"], execution.failure["stage"]) == ("ALARM_MISSING", "one")
     assert _get_result(execution) == ("FAILED", "FAILED")
+
+
+def test_scaling_resumes_after_an_ignored_failure_while_the_stage_goes_on(write: Write, drive: Drive) -> None:
+    deploy = "- step:\n    identifier: deploy\n    type: EcsRollingDeploy\n"
+    ignored = f"    failureStrategies: [{_build_strategy('AllErrors', '{type: Ignore}')[2:]}]\n"
+    pause = "- step: {identifier: pause, type: Wait, spec: {duration: 1h}}\n"
+    execution = write(pipeline_text(stage_text(deploy + ignored + pause))).start("crash")
+    steps = StepExecution.objects.filter(stage__execution=execution)
+    for _ in range(300):
+        drive.pass_time(1)
+        if steps.filter(identifier="pause", status__in=("RUNNING", "ASYNC_WAITING")).exists():
+            break
+    drive.pass_time(10)
+    row = ActionRun.objects.get(step__stage__execution=execution, name="ResumeAutoScaling")
+    assert row.state == "DONE"
+    execution.refresh_from_db()
+    assert not execution.is_over
+    assert drive.until_over(execution, most_seconds=5000).status == "IGNORE_FAILED"

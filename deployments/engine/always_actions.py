@@ -1,0 +1,81 @@
+"""Always-actions: actions of a step that run however the step ended."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from deployments.engine.action_phases import (
+    PhaseFailed,
+    PhaseFinished,
+    PhaseWaiting,
+    is_loadable,
+    run_phase,
+)
+from deployments.engine.reconcile_context import ReconcileContext, append_log
+from deployments.engine.transitions import list_always_actions
+from deployments.journal.callers import CHECK_PHASE
+from deployments.models import ActionRun, StepExecution
+from steps.states import ActionState, Status
+
+FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
+# Statuses of steps that ended without the rest of their actions, while the stage continues.
+_CONTINUING_STATUSES = (Status.IGNORE_FAILED, Status.SKIPPED, Status.SUCCESS)
+
+
+def get_next_always_action(
+    reconcile_context: ReconcileContext, steps: Iterable[StepExecution]
+) -> ActionRun | None:
+    """Return the next always-action of those steps that have started."""
+    names = list_always_actions()
+    started_steps = [step for step in steps if step.started_at is not None]
+    started_steps.sort(key=lambda step: (step.stage.position, step.position))
+    rows = (row for step in started_steps for row in reconcile_context.rows.list_actions(step))
+    return next((row for row in rows if row.name in names and row.state not in FINISHED_STATES), None)
+
+
+def list_unfinished_steps(reconcile_context: ReconcileContext) -> list[StepExecution]:
+    """Return the ended steps of the stage whose always-actions have not run, as after an ignored failure."""
+    steps = reconcile_context.rows.list_section_steps(reconcile_context.stage)
+    ended_steps = [step for step in steps if step.status in _CONTINUING_STATUSES]
+    return [step for step in ended_steps if get_next_always_action(reconcile_context, [step]) is not None]
+
+
+def advance_always_action(reconcile_context: ReconcileContext, row: ActionRun) -> timedelta | None:
+    """Start an always-action, or check whether it is done; None means continue immediately."""
+    if not is_loadable(row):
+        # Its step has ended, so nobody could decide about it.
+        _record_failure(reconcile_context, row, "This version of Slipway cannot run the action.")
+        return None
+    if row.state == ActionState.WAITING:
+        reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
+    phase = "start" if row.start_done_at is None else CHECK_PHASE
+    end = run_phase(reconcile_context, row, phase, _PHASE_FUNCTIONS[phase])
+    if isinstance(end, PhaseWaiting):
+        return end.time
+    if isinstance(end, PhaseFailed):
+        _record_failure(reconcile_context, row, end.failure.message)
+        return None
+    assert isinstance(end, PhaseFinished)  # noqa: S101 - only replayed starts end otherwise
+    now = reconcile_context.runtime.now()
+    if phase == "start":
+        reconcile_context.change(row, start_done_at=now)
+    elif end.value:
+        reconcile_context.change(row, state=ActionState.DONE, ended_at=now)
+    end.context.finish(keep_progress=phase == CHECK_PHASE)
+    reconcile_context.save()
+    return None if phase == "start" or end.value else timedelta(seconds=5)
+
+
+_PHASE_FUNCTIONS = {
+    "start": lambda action, context: action.start(context),
+    CHECK_PHASE: lambda action, context: action.is_done(context),
+}
+
+
+def _record_failure(reconcile_context: ReconcileContext, row: ActionRun, message: str) -> None:
+    """Record the failure of an always-action; the execution still ends."""
+    now, detail = reconcile_context.runtime.now(), reconcile_context.mask.mask_text(message)[:512]
+    append_log(
+        reconcile_context, row.step, f"{row.title} failed: {message} Do it by hand.", "error", row.unit
+    )
+    reconcile_context.change(row, state=ActionState.FAILED, ended_at=now, detail=detail)
+    reconcile_context.save()
