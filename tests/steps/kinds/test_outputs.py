@@ -33,7 +33,13 @@ def _list_set_outputs() -> Iterator[str]:
 def test_everything_that_actions_learn_is_listed_as_an_output_of_some_step() -> None:
     outputs = {name for kind in get_step_kinds() for name in list_outputs(kind, {})}
     # What only an undo sets, and what a step that failed left behind.
-    only_backward = {"rollbackDeploymentId", "rollbackRunId", "restoredTaskDefinitionArn", "leftTasks"}
+    only_backward = {
+        "configurationRestored",
+        "leftTasks",
+        "restoredTaskDefinitionArn",
+        "rollbackDeploymentId",
+        "rollbackRunId",
+    }
     set_names = set(_list_set_outputs())
     assert {"serviceName", "waitsUntil", "oldServiceName"} <= set_names
     assert set_names - only_backward <= outputs

@@ -199,7 +199,7 @@ def test_an_apply_whose_delegate_is_lost_is_never_begun_again(
             TaskAnswer(
                 "FAILED", error={"kind": "TaskError", "code": "AnswerRefused", "message": "too large"}
             ),
-            "too big",
+            "too large",
         ),
     ],
     ids=["it does not fit", "the manager refused it"],
