@@ -35,11 +35,17 @@ class KnownServer:
 
 
 def get_server_address(url: str) -> str:
-    """Return host and port of an SSH server, or an empty text for another URL."""
+    """Return host and port of an SSH server, or an empty text for another URL.
+
+    Earlier releases stored URLs with ports that do not exist.
+    """
     if get_url_scheme(url) != "ssh":
         return ""
     parts = urlsplit(normalize_ssh_url(url))
-    return f"{parts.hostname}:{parts.port or 22}"
+    try:
+        return f"{parts.hostname}:{parts.port or 22}"
+    except ValueError:
+        return ""
 
 
 def is_ssh_connector(connector: Connector) -> bool:
