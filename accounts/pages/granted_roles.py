@@ -14,7 +14,7 @@ from accounts.queries.effective_access import list_scope_access
 from accounts.queries.granted_roles import list_granted_roles
 from accounts.queries.user_groups import get_visible_group_ids
 from rbac.models import RoleAssignment, User, UserGroup
-from rbac.operations.archived_assignments import describe_archived_assignments
+from rbac.operations.roles import describe_archived_assignments
 from rbac.operations.users import MANAGE_USERS
 from rbac.permissions import PERMISSIONS
 from rbac.policy import Forbidden, build_not_archived_filter, list_permitted_scopes

@@ -23,7 +23,7 @@ from accounts.queries.user_groups import (
 )
 from rbac import operations
 from rbac.models import User, UserGroup
-from rbac.operations.archived_assignments import describe_archived_assignments
+from rbac.operations.roles import describe_archived_assignments
 from rbac.operations.user_groups import MANAGE_USER_GROUPS, MEMBERS_FROM_PROVIDER
 from rbac.operations.users import MANAGE_USERS
 from rbac.policy import (

@@ -16,7 +16,7 @@ from deployments.journal.callers import CHECK_PHASE
 from deployments.models import ActionRun, StepExecution
 from steps.states import ActionState, Status
 
-FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
+_FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
 # Statuses of steps that ended without the rest of their actions, while the stage continues.
 _CONTINUING_STATUSES = (Status.IGNORE_FAILED, Status.SKIPPED, Status.SUCCESS)
 
@@ -29,7 +29,7 @@ def get_next_always_action(
     started_steps = [step for step in steps if step.started_at is not None]
     started_steps.sort(key=lambda step: (step.stage.position, step.position))
     rows = (row for step in started_steps for row in reconcile_context.rows.list_actions(step))
-    return next((row for row in rows if row.name in names and row.state not in FINISHED_STATES), None)
+    return next((row for row in rows if row.name in names and row.state not in _FINISHED_STATES), None)
 
 
 def list_unfinished_steps(reconcile_context: ReconcileContext) -> list[StepExecution]:

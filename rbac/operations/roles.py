@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -12,11 +12,11 @@ from django.utils import timezone
 from rbac import audit
 from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.models.roles import validate_permission
-from rbac.operations.archived_assignments import refuse_archived_scope
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
 from rbac.operations.identifiers import create_unique
 from rbac.operations.row_locks import lock_granted, lock_row
 from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES
+from rbac.policy import build_not_archived_filter, find_archived_scope, get_nearest_active_scope, require
 
 INVITATION_PENDING = "A pending invitation uses this role. Revoke the invitation first."
 _BUILTIN = frozenset(role.identifier for role in BUILTIN_ROLES)
@@ -160,6 +160,33 @@ def assign_role(
     return assignment
 
 
+RESTORE_FIRST: Final = (
+    "Restore {path} first: a role is assigned there, which cannot be removed while the scope is archived."
+)
+
+
+def _refuse_archived_scope(actor: User, scope: Scope) -> None:
+    """Refuse to remove an assignment in an archived scope.
+
+    Raises `ValidationError` for an actor who may remove assignments above it, else `Forbidden`, `NotVisible`.
+    """
+    archived = find_archived_scope(scope)
+    if archived is not None:
+        require(actor, "core_user_manage", get_nearest_active_scope(scope))
+        raise ValidationError(RESTORE_FIRST.format(path=archived.path), code="state")
+
+
+def describe_archived_assignments(assignments: QuerySet[RoleAssignment]) -> str:
+    """Return which scope must be restored before all `assignments` can be removed; empty if there is none.
+
+    Users who may delete what is assigned belong to all scopes below, so they may know the path.
+    """
+    rows = assignments.exclude(build_not_archived_filter("scope__")).select_related("scope__parent__parent")
+    assignment = rows.order_by("scope__path").first()
+    archived = find_archived_scope(assignment.scope) if assignment is not None else None
+    return RESTORE_FIRST.format(path=archived.path) if archived is not None else ""
+
+
 @transaction.atomic
 def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None:
     """Remove a role assignment. An actor cannot remove more than they could assign.
@@ -167,7 +194,7 @@ def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None
     Raises `ValidationError` for an assignment in an archived scope, `Forbidden`, `NotVisible`.
     """
     if actor is not None:
-        refuse_archived_scope(actor, assignment.scope)
+        _refuse_archived_scope(actor, assignment.scope)
     require_permission(actor, "core_user_manage", assignment.scope)
     permissions = assignment.role.permissions.values_list("permission", flat=True)
     refuse_escalation(actor, permissions, assignment.scope)

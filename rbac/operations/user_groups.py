@@ -8,9 +8,9 @@ from django.db import transaction
 
 from rbac import audit
 from rbac.models import Scope, User, UserGroup
-from rbac.operations.archived_assignments import describe_archived_assignments
 from rbac.operations.escalation_checks import refuse_role_escalation, require_permission
 from rbac.operations.identifiers import build_unique_identifier, create_unique
+from rbac.operations.roles import describe_archived_assignments
 
 MANAGE_USER_GROUPS = "core_usergroup_manage"
 MEMBERS_FROM_PROVIDER = "The members of this group come from the single sign-on provider. Change them there."

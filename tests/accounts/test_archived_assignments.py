@@ -26,18 +26,6 @@ Browse = Callable[[User], Client]
 
 
 @pytest.fixture
-def organization(project: Scope) -> Scope:
-    scope = project.parent
-    assert scope is not None
-    return scope
-
-
-@pytest.fixture
-def org_admin(organization: Scope) -> User:
-    return make_person("org_admin", "organization_admin", organization)
-
-
-@pytest.fixture
 def crew(organization: Scope, project: Scope) -> UserGroup:
     group = UserGroup.objects.create(scope=organization, identifier="crew", name="Crew")
     role = Role.objects.get(identifier="project_admin", scope=None)

@@ -16,18 +16,6 @@ Browse = Callable[[User], Client]
 
 
 @pytest.fixture
-def organization(project: Scope) -> Scope:
-    scope = project.parent
-    assert scope is not None
-    return scope
-
-
-@pytest.fixture
-def org_admin(organization: Scope) -> User:
-    return make_person("org_admin", "organization_admin", organization)
-
-
-@pytest.fixture
 def crew(organization: Scope) -> UserGroup:
     return UserGroup.objects.create(scope=organization, identifier="crew", name="Crew")
 

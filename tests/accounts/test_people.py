@@ -21,18 +21,6 @@ pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]
 
 
-@pytest.fixture
-def organization(project: Scope) -> Scope:
-    scope = project.parent
-    assert scope is not None
-    return scope
-
-
-@pytest.fixture
-def org_admin(organization: Scope) -> User:
-    return make_person("org_admin", "organization_admin", organization)
-
-
 def read_page(browser: Client, name: str, *args: int, query: str = "") -> str:
     response = browser.get(reverse(name, args=args) + query)
     assert response.status_code == 200

@@ -17,11 +17,6 @@ Browse = Callable[[User], Client]
 
 
 @pytest.fixture
-def org_admin(project: Scope) -> User:
-    return make_person("org_admin", "organization_admin", project.parent)
-
-
-@pytest.fixture
 def web(project: Scope) -> ResourceGroup:
     return ResourceGroup.objects.create(scope=project, identifier="web", name="Web")
 

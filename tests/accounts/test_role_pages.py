@@ -67,11 +67,6 @@ def test_a_role_of_another_scope_is_not_found(viewer: User, other_project: Scope
 
 
 @pytest.fixture
-def org_admin(project: Scope) -> User:
-    return make_person("org_admin", "organization_admin", project.parent)
-
-
-@pytest.fixture
 def releaser(project: Scope) -> Role:
     role = Role.objects.create(scope=project, identifier="releaser", name="Releaser")
     role.set_permissions(["core_delegate_view", "core_pipeline_view", "core_pipeline_execute"])
