@@ -10,7 +10,9 @@ from django.core.asgi import get_asgi_application
 
 from config.databases import keep_sqlite_open
 from config.telemetry import start_web_tracing
+from guards.heap import limit_heaps
 
+limit_heaps()
 # What is imported stays. `configure_garbage_collection` ends this.
 gc.disable()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")

@@ -41,6 +41,7 @@ from tests.delegates.agent.fake_servers import start_http_server
 from tests.delegates.agent.proxies import start_proxy, terminate_tls
 from tests.faults.killable_process import Part
 from tests.fixtures.agents import Manager, StartAgent
+from tests.fixtures.process_memory import count_heaps
 from tests.fixtures.processes import wait_until
 from tests.fixtures.script_gates import Gate
 from tests.fixtures.vault import ROLE_ID, SECRET_ID, VaultServer
@@ -115,6 +116,16 @@ def test_a_script_runs_and_its_lines_and_outputs_arrive(
     assert task.status == Status.SUCCEEDED, task.error
     assert '"nginx"' in task.result
     assert read_log(task) == ["line 1", "line 2", "line 3"]
+
+
+def test_threads_of_the_web_server_share_two_heaps(start_connected: Begin, manager: Manager) -> None:
+    start_connected()
+    assert count_heaps(manager.web.pid) <= 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an agent hides its memory from all but root")
+def test_threads_of_an_agent_share_two_heaps(start_connected: Begin) -> None:
+    assert count_heaps(start_connected().pid) <= 2
 
 
 def test_an_aws_call_is_made_with_the_agents_own_credentials(
