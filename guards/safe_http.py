@@ -157,7 +157,15 @@ def _send_once(request: SafeRequest, policy: RequestPolicy) -> SafeResponse:
                 dict(response.headers),
                 _read_body(response, policy.max_bytes, truncates=policy.truncates),
             )
-    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, zlib.error, OSError) as error:
+    # UnicodeEncodeError: a header outside ASCII.
+    except (
+        httpx.HTTPError,
+        httpx.InvalidURL,
+        UnicodeEncodeError,
+        ssl.SSLError,
+        zlib.error,
+        OSError,
+    ) as error:
         cause = (
             httpx.ReadTimeout(f"its answer took more than {policy.timeout_seconds:.0f} s")
             if has_timed_out.is_set()
@@ -226,7 +234,7 @@ def _build_decoder(encoding: str) -> Callable[[bytes, int], bytes]:
 
 
 def _describe_error(error: Exception) -> str:
-    if isinstance(error, httpx.LocalProtocolError):
+    if isinstance(error, httpx.LocalProtocolError | UnicodeEncodeError):
         # The library quotes the header, which may be a token.
         return "a header has a character that HTTP does not allow"
     return str(error) or type(error).__name__

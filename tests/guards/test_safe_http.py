@@ -219,7 +219,8 @@ def test_who_sends_a_byte_now_and_then_has_only_so_long() -> None:
             thread.join()
 
 
-def test_a_header_that_cannot_be_sent_is_not_quoted() -> None:
+@pytest.mark.parametrize("token", ["one\ntwo", "tok\u2019en"])
+def test_a_header_that_cannot_be_sent_is_not_quoted(token: str) -> None:
     with start_http_server(lambda _: (200, {}, b"")) as url, pytest.raises(RequestFailed) as refused:
-        get(url, headers={"Authorization": "Bearer one\ntwo"})
+        get(url, headers={"Authorization": f"Bearer {token}"})
     assert str(refused.value) == "127.0.0.1 did not answer: a header has a character that HTTP does not allow"
