@@ -12,12 +12,21 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
 from accounts.forms.roles import NewRoleForm, RoleForm
-from accounts.pages.granted_roles import DeleteAssignedPage, build_holders_context, explain_escalation
+from accounts.pages.granted_roles import (
+    VIEW_ARCHIVED,
+    DeleteAssignedPage,
+    build_holders_context,
+    explain_escalation,
+)
 from accounts.queries.effective_access import describe_permissions_briefly, join_words
 from accounts.queries.roles import ROLE_FILTERS, count_assignments, describe_permissions, list_roles
 from rbac import operations
 from rbac.models import Role, RoleAssignment, Scope
-from rbac.operations.roles import INVITATION_PENDING, has_pending_invitation
+from rbac.operations.roles import (
+    INVITATION_PENDING,
+    describe_archived_invitations,
+    has_pending_invitation,
+)
 from rbac.permissions import ALWAYS_GRANTED
 from rbac.policy import (
     NotVisible,
@@ -212,6 +221,8 @@ class DeleteRole(RolePage, DeleteAssignedPage[Role]):
         """Return that an invitation uses the role, or that the user cannot remove its assignments."""
         if has_pending_invitation(self.object):
             return Obstacle(INVITATION_PENDING, "View invitations", reverse("invitations"))
+        if archived := describe_archived_invitations(self.object):
+            return Obstacle(archived, VIEW_ARCHIVED, reverse("archived-scopes"))
         return super().get_obstacle()
 
     def delete(self, **values: Any) -> None:

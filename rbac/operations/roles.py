@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from rbac import audit
-from rbac.models import ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
+from rbac.models import Invitation, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.models.roles import validate_permission
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
 from rbac.operations.identifiers import create_unique
@@ -19,6 +19,10 @@ from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES
 from rbac.policy import build_not_archived_filter, find_archived_scope, get_nearest_active_scope, require
 
 INVITATION_PENDING = "A pending invitation uses this role. Revoke the invitation first."
+RESTORE_FOR_INVITATION: Final = (
+    "Restore {path} first: a pending invitation there uses this role. It cannot be revoked while the scope is"
+    " archived."
+)
 _BUILTIN = frozenset(role.identifier for role in BUILTIN_ROLES)
 
 
@@ -87,6 +91,8 @@ def delete_role(*, actor: User | None, role: Role, although_used: bool = False) 
         raise ValidationError("This role is assigned. Remove its assignments first.", code="state")
     if has_pending_invitation(role):
         raise ValidationError(INVITATION_PENDING, code="state")
+    if archived := describe_archived_invitations(role):
+        raise ValidationError(archived, code="state")
     # The audit trail has the results of the others.
     role.invitations.all().delete()
     before = _build_audit_values(role.name, role.permissions.values_list("permission", flat=True))
@@ -95,8 +101,22 @@ def delete_role(*, actor: User | None, role: Role, although_used: bool = False) 
 
 
 def has_pending_invitation(role: Role) -> bool:
-    """Return whether an invitation that uses the role can still be accepted or sent again."""
-    return any(invitation.is_waiting for invitation in role.invitations.all())
+    """Return whether an invitation that uses the role can be accepted, or sent again, and be revoked."""
+    return any(
+        find_archived_scope(invitation.scope) is None for invitation in _list_pending_invitations(role)
+    )
+
+
+def describe_archived_invitations(role: Role) -> str:
+    """Return which scope must be restored before all pending invitations can be revoked, or ""."""
+    scopes = (find_archived_scope(invitation.scope) for invitation in _list_pending_invitations(role))
+    archived = next((scope for scope in scopes if scope is not None), None)
+    return RESTORE_FOR_INVITATION.format(path=archived.path) if archived is not None else ""
+
+
+def _list_pending_invitations(role: Role) -> list[Invitation]:
+    invitations = role.invitations.select_related("scope__parent__parent").order_by("scope__path", "pk")
+    return [invitation for invitation in invitations if invitation.is_waiting]
 
 
 def _validate_permissions(permissions: Iterable[str]) -> set[str]:

@@ -14,6 +14,7 @@ from rbac.operations import (
     add_group_members,
     archive_scope,
     create_api_key,
+    create_invitation,
     create_service_account,
     update_resource_group,
 )
@@ -84,14 +85,17 @@ def test_deletions_name_the_archived_scope_of_a_role(
     role = Role.objects.create(scope=crew.scope, identifier="releaser", name="Releaser")
     limit = ResourceGroup.objects.create(scope=crew.scope, identifier="web", name="Web")
     RoleAssignment.objects.filter(group=crew).update(role=role, resource_group=limit)
+    invited = Role.objects.create(scope=crew.scope, identifier="invited", name="Invited")
+    create_invitation(actor=org_admin, email="new@example.com", scope=project, role=invited, days=1)
     archive_scope(actor=org_admin, scope=project)
     browser, client = browse(org_admin), call(org_admin)
-    for name, thing in (("role", role), ("resource-group", limit), ("user-group", crew)):
+    for name, thing in (("role", role), ("role", invited), ("resource-group", limit), ("user-group", crew)):
         page = browser.get(reverse(f"delete-{name}", args=[thing.pk])).content.decode()
         assert "Restore account/default/demo first" in re.sub(r"\s+", " ", page)
         response = client.delete(f"/api/v1/{name}s/{thing.pk}?although_used=true")
         assert (response.status_code, response.json()["code"]) == (409, "conflict")
         assert "Restore account/default/demo first" in response.json()["detail"]
+    assert Role.objects.filter(pk=invited.pk).exists()
     assert RoleAssignment.objects.filter(role=role).exists()
 
 
