@@ -11,6 +11,7 @@ from rbac.operations.roles import assign_role
 from rbac.operations.scopes import create_organization
 from rbac.operations.service_accounts import create_service_account
 from rbac.permissions import ensure_builtin_roles
+from rbac.policy.principals import build_validity_filter
 
 API_KEY_NAME = "bootstrap"
 PASSWORD_BYTES = 18
@@ -86,7 +87,9 @@ def _ensure_administrator(
 
 def _is_administrator(person: User, account: Scope) -> bool:
     is_person = person.kind == User.Kind.PERSON and person.is_active
-    assignments = RoleAssignment.objects.filter(user=person, scope=account, resource_group=None)
+    assignments = RoleAssignment.objects.filter(
+        build_validity_filter(), user=person, scope=account, resource_group=None
+    )
     return is_person and assignments.filter(role__identifier=ADMINISTRATOR_ROLE, role__scope=None).exists()
 
 

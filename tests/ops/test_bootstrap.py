@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils import timezone
 
 from ops import bootstrap as bootstrap_module
 from rbac.models import ApiKey, RoleAssignment, Scope, ServiceAccount, User
@@ -86,6 +87,14 @@ def test_a_person_without_the_role_is_not_made_an_administrator() -> None:
         run_bootstrap("--replace-secrets")
 
     assert User.objects.get(username="admin").check_password("of-somebody-else")
+
+
+def test_a_person_whose_role_has_expired_is_not_an_administrator() -> None:
+    run_bootstrap()
+    RoleAssignment.objects.filter(user__username="admin").update(expires_at=timezone.now())
+
+    with pytest.raises(CommandError, match="not an active account administrator"):
+        run_bootstrap()
 
 
 def test_a_revoked_key_stays_revoked() -> None:
