@@ -15,6 +15,7 @@ from rbac.admin.permission_table import PermissionTable, build_role_permissions_
 from rbac.models import ResourceGroup, ResourceGroupEntry, Role, RoleAssignment, User
 from rbac.permissions import ALWAYS_GRANTED, RESOURCE_TYPES
 from rbac.policy import can, can_anywhere, list_permitted_scopes
+from rbac.policy.principals import build_validity_filter
 
 
 class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -114,10 +115,15 @@ class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
         if {"user", "group"} <= cleaned.keys() and (user is None) == (group is None):
             self.add_error("user", "Choose one user or one group.")
         elif RoleAssignment.objects.filter(
-            **{name: cleaned.get(name) for name in _ASSIGNMENT_FIELDS}
+            build_validity_filter(), **{name: cleaned.get(name) for name in _ASSIGNMENT_FIELDS}
         ).exists():
             self.add_error("role", f"{user or group} already has this role in this scope.")
         return cleaned
+
+    def _get_validation_exclusions(self) -> set[str]:
+        # Without this field, the unique constraints are left to the operation: they count expired
+        # assignments, which it replaces.
+        return {"role", *super()._get_validation_exclusions()}  # type: ignore[misc]
 
 
 @admin.register(RoleAssignment)

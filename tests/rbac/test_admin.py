@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from rbac.audit import record_audit_entry
 from rbac.models import (
@@ -183,6 +184,18 @@ def test_an_assignment_that_cannot_be_is_refused_in_words(admin: User, project: 
     assert "new already has this role in this scope." in page_text
     assert "Constraint" not in for_nobody + page_text
     assert RoleAssignment.objects.filter(user=person).count() == 1
+
+
+def test_an_expired_assignment_is_replaced_by_adding_the_role_again(
+    admin: User, viewer: User, project: Scope, browse: Browse
+):
+    expired = RoleAssignment.objects.get(user=viewer)
+    RoleAssignment.objects.filter(pk=expired.pk).update(expires_at=timezone.now())
+    form = {"scope": expired.scope_id, "role": expired.role_id, "user": viewer.pk}
+    assert browse(admin).post("/admin/rbac/roleassignment/add/", form).status_code == 302
+    assignment = RoleAssignment.objects.get(user=viewer)
+    assert assignment.expires_at is None
+    assert can(viewer, "core_pipeline_view", project)
 
 
 def test_nobody_can_make_themselves_an_account_admin(org_admin: User, project: Scope, browse: Browse):
