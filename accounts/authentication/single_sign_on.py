@@ -15,6 +15,7 @@ from accounts.authentication.oidc import SignOnFailed
 from guards.limits import SIGN_ON_GROUPS
 from rbac import audit
 from rbac.models import User, UserGroup
+from rbac.operations.user_groups import has_provider_groups
 
 # The longest subject that the table takes as it is; the specification allows 255 characters.
 MOST_SUBJECT_CHARACTERS = 191
@@ -124,7 +125,7 @@ def _get_text_claim(claims: Mapping[str, Any], name: str) -> str:
 
 def _sync_groups(user: User, claims: Mapping[str, Any]) -> None:
     """Make the user a member of exactly the groups that the provider names."""
-    if not settings.OIDC_GROUPS_CLAIM:
+    if not has_provider_groups():
         return
     claim = claims.get(settings.OIDC_GROUPS_CLAIM)
     names = [name for name in claim if _is_valid_name(name)] if isinstance(claim, list) else []

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
@@ -14,6 +15,15 @@ from rbac.operations.roles import describe_archived_assignments
 
 MANAGE_USER_GROUPS = "core_usergroup_manage"
 MEMBERS_FROM_PROVIDER = "The members of this group come from the single sign-on provider. Change them there."
+NO_PROVIDER_GROUPS = (
+    "Single sign-on with groups is not configured, so nobody could become a member. Set OIDC_ISSUER and "
+    "OIDC_GROUPS_CLAIM first."
+)
+
+
+def has_provider_groups() -> bool:
+    """Return whether single sign-on is configured and names the groups of its users."""
+    return bool(settings.OIDC_ISSUER and settings.OIDC_GROUPS_CLAIM)
 
 
 @transaction.atomic
@@ -32,6 +42,8 @@ def create_user_group(
     derived from the name. Raises `ValidationError`, `Forbidden`, `NotVisible`.
     """
     require_permission(actor, MANAGE_USER_GROUPS, scope)
+    if external_name:
+        _require_provider_groups()
     siblings, members = UserGroup.objects.filter(scope=scope), list(users)
     group = UserGroup(scope=scope, name=name, external_name=external_name)
     group.identifier = identifier or build_unique_identifier(name, siblings, "group")
@@ -68,6 +80,8 @@ def update_user_group(
     is_linked_anew = external_name not in ("", stored.external_name)
     if changed or external_name != stored.external_name:
         refuse_role_escalation(actor, group.assignments.all())
+    if is_linked_anew:
+        _require_provider_groups()
     group.name, group.external_name = name, external_name
     group.full_clean(validate_constraints=False)
     _validate_members(group, members if changed and members else [])
@@ -127,6 +141,12 @@ def delete_user_group(*, actor: User | None, group: UserGroup) -> None:
         actor=actor, action="usergroup.delete", thing=group, before=_build_audit_values(group)
     )
     group.delete()
+
+
+def _require_provider_groups() -> None:
+    """Refuse a link to a group that no sign-on names: its members could never return."""
+    if not has_provider_groups():
+        raise ValidationError({"external_name": NO_PROVIDER_GROUPS})
 
 
 def _validate_members(group: UserGroup, changed: list[User]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.policy import can
@@ -176,8 +177,9 @@ def test_single_sign_on_manages_its_members(
 
 
 def test_a_group_that_is_linked_to_the_provider_starts_without_members(
-    org_admin: User, viewer: User, crew: UserGroup, browse: Browse
+    org_admin: User, viewer: User, crew: UserGroup, browse: Browse, settings: Settings
 ) -> None:
+    settings.OIDC_ISSUER = "https://login.example"
     crew.users.add(viewer)
     browser, address = browse(org_admin), reverse("edit-user-group", args=[crew.pk])
     assert browser.post(address, {"name": "Crew", "external_name": "idp-crew"}).status_code == 302
@@ -190,6 +192,17 @@ def test_a_group_that_is_linked_to_the_provider_starts_without_members(
     browser.post(address, {"name": "Renamed", "external_name": ""})
     assert list(crew.users.all()) == [viewer]
     assert "return at their next sign-in" in browser.get(address).content.decode()
+
+
+def test_a_group_is_not_linked_without_single_sign_on(
+    org_admin: User, viewer: User, crew: UserGroup, browse: Browse
+) -> None:
+    crew.users.add(viewer)
+    link = {"name": "Crew", "external_name": "idp-crew"}
+    response = browse(org_admin).post(reverse("edit-user-group", args=[crew.pk]), link)
+    assert response.status_code == 400
+    assert "Single sign-on with groups is not configured" in response.content.decode()
+    assert list(crew.users.all()) == [viewer]
 
 
 def test_nobody_adds_members_to_a_group_with_more_permissions_than_their_own(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
@@ -118,7 +119,10 @@ def test_nobody_joins_a_group_that_may_more_than_who_decides(org_admin: User, pr
     assert not group.users.exists()
 
 
-def test_a_group_of_the_provider_has_no_other_members(admin: User, project: Scope, call: Call):
+def test_a_group_of_the_provider_has_no_other_members(
+    admin: User, project: Scope, call: Call, settings: Settings
+):
+    settings.OIDC_ISSUER = "https://login.example"
     body = {"name": "Crew", "scope": project.path, "external_name": "crew"}
     client = call(admin)
     created_group = client.post("/api/v1/user-groups", body, format="json").json()
@@ -129,6 +133,32 @@ def test_a_group_of_the_provider_has_no_other_members(admin: User, project: Scop
     assert response.json()["errors"][0]["path"] == "users"
     duplicate_response = client.post("/api/v1/user-groups", body | {"name": "Twin"}, format="json")
     assert duplicate_response.json()["errors"][0]["path"] == "external_name"
+
+
+@pytest.mark.parametrize(("issuer", "claim"), [("", "groups"), ("https://login.example", "")])
+def test_a_group_is_linked_only_where_single_sign_on_names_groups(
+    admin: User, viewer: User, project: Scope, call: Call, settings: Settings, issuer: str, claim: str
+):
+    settings.OIDC_ISSUER, settings.OIDC_GROUPS_CLAIM = issuer, claim
+    group = UserGroup.objects.create(scope=project, identifier="crew", name="Crew")
+    group.users.add(viewer)
+    client, address = call(admin), f"/api/v1/user-groups/{group.pk}"
+    body = {"name": "New", "scope": project.path, "external_name": "crew"}
+    for response in (
+        client.post("/api/v1/user-groups", body, format="json"),
+        client.patch(address, {"external_name": "crew"}, format="json"),
+    ):
+        assert response.status_code == 400
+        (error,) = response.json()["errors"]
+        assert error["path"] == "external_name"
+        assert "Single sign-on with groups is not configured" in error["message"]
+    assert list(group.users.all()) == [viewer]
+    assert UserGroup.objects.count() == 1
+
+    UserGroup.objects.filter(pk=group.pk).update(external_name="crew")
+    assert client.patch(address, {"name": "Renamed"}, format="json").status_code == 200
+    assert client.patch(address, {"external_name": ""}, format="json").status_code == 200
+    assert list(group.users.all()) == [viewer]
 
 
 def test_people_are_listed_where_one_may_see_them(

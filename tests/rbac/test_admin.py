@@ -428,6 +428,8 @@ def test_members_of_a_group_change_by_the_operation(
     assert not group.users.exists()
     entry = AuditEntry.objects.get(action="usergroup.update")
     assert (entry.before["users"], entry.after["users"]) == (["viewer"], [])
+    linked = client.post(f"/admin/rbac/usergroup/{group.pk}/change/", change | {"external_name": "idp-crew"})
+    assert "Single sign-on with groups is not configured" in linked.content.decode()
 
 
 def test_forms_accept_only_what_one_may_see(
