@@ -16,7 +16,6 @@ from allauth.account.utils import url_str_to_user_pk
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn.internal.auth import WebAuthn
-from allauth.socialaccount.models import SocialAccount
 from cryptography.exceptions import UnsupportedAlgorithm
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -34,6 +33,7 @@ from fido2.webauthn import (
     UserVerificationRequirement,
 )
 
+from accounts.authentication.sign_in_methods import explain_last_sign_in, is_last_sign_in
 from accounts.authentication.two_factor import (
     SECOND_FACTOR_TYPES,
     count_code_attempt,
@@ -53,10 +53,6 @@ from web.http.problems import BadInput
 CHALLENGE_SESSION_KEY: Final = "passkey_challenge"
 LOCALHOST: Final = "localhost"
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
-LAST_SIGN_IN: Final = (
-    "Without it you could not sign in. Add another passkey that works without a password, or link single "
-    "sign-on, then remove this one."
-)
 UNKNOWN_PASSKEY: Final = "This passkey was removed here, or never added. Sign in another way."
 # The parser of the library raises these for texts that no browser sends.
 _ANSWER_PARTS: Final = ("id", "rawId", "type")
@@ -141,11 +137,6 @@ def get_passkey_rows(person: User) -> QuerySet[Any]:
     """Return the rows of a user's passkeys."""
     rows: QuerySet[Any] = Authenticator.objects.filter(user=person, type=Authenticator.Type.WEBAUTHN)
     return rows
-
-
-def has_other_sign_in(person: User) -> bool:
-    """Return whether a user can sign in without single sign-on: with a password, or a passkey alone."""
-    return person.has_usable_password() or any(row.works_without_password for row in list_passkeys(person))
 
 
 def begin_registration(
@@ -297,19 +288,12 @@ def remove_passkey(*, actor: User, pk: int) -> None:
     """
     row = get_passkey_rows(actor).select_for_update().get(pk=pk)
     if is_last_sign_in(actor, pk):
-        raise PasskeyRefused(LAST_SIGN_IN)
+        raise PasskeyRefused(explain_last_sign_in())
     row.delete()
     audit.record_audit_entry(
         actor=actor, action="user.passkey_remove", thing=actor, before={"name": row.data["name"]}
     )
     remove_unneeded_recovery_codes(actor)
-
-
-def is_last_sign_in(person: User, pk: int) -> bool:
-    """Return whether a user can sign in with this passkey only, without password and single sign-on."""
-    if person.has_usable_password() or SocialAccount.objects.filter(user=person).exists():
-        return False
-    return not any(row.works_without_password and row.pk != pk for row in list_passkeys(person))
 
 
 def is_last_factor(person: User, pk: int) -> bool:

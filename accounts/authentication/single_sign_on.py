@@ -22,11 +22,6 @@ MOST_SUBJECT_CHARACTERS = 191
 MOST_NAME_CHARACTERS = 150
 
 
-def is_single_sign_on_enabled() -> bool:
-    """Return whether a provider is configured."""
-    return bool(settings.OIDC_ISSUER)
-
-
 @transaction.atomic
 def get_or_create_user(claims: Mapping[str, Any]) -> User:
     """Return the user of `claims` with their current groups, created if new users are allowed.

@@ -1,6 +1,5 @@
 """Pages of a user's own account: profile, password, second factor, sessions."""
 
-from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -10,7 +9,6 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.authentication import two_factor
-from accounts.authentication.passkeys import has_other_sign_in
 from accounts.authentication.passwords import change_password
 from accounts.authentication.profiles import update_profile
 from accounts.authentication.sessions import (
@@ -19,7 +17,12 @@ from accounts.authentication.sessions import (
     keep_session,
     list_user_sessions,
 )
-from accounts.authentication.single_sign_on import is_single_sign_on_enabled
+from accounts.authentication.sign_in_methods import (
+    NO_OTHER_SIGN_IN,
+    has_other_sign_in,
+    is_linked,
+    is_single_sign_on_enabled,
+)
 from accounts.forms.account import (
     ChangePasswordForm,
     ProfileForm,
@@ -27,7 +30,6 @@ from accounts.forms.account import (
     TwoFactorEnableForm,
     get_client_address,
 )
-from accounts.pages.single_sign_on import NO_OTHER_SIGN_IN
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, require_get_or_post, require_sign_in
 
@@ -51,7 +53,7 @@ def account(request: PageRequest) -> HttpResponse:
         "form": form,
         "factors": two_factor.summarize_factors(request.user),
         "provider": is_single_sign_on_enabled() and settings.OIDC_NAME,
-        "is_linked": SocialAccount.objects.filter(user=request.user).exists(),
+        "is_linked": is_linked(request.user),
         "unlink_advice": "" if has_other_sign_in(request.user) else NO_OTHER_SIGN_IN,
         "has_password": request.user.has_usable_password(),
     }

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.authentication import passkeys
 from accounts.authentication.passkeys import PasskeyRefused, Purpose
 from accounts.authentication.sessions import describe_device
+from accounts.authentication.sign_in_methods import explain_last_sign_in, is_last_sign_in
 from accounts.authentication.two_factor import count_recovery_codes
 from accounts.forms.account import NewPasskeyForm, PasskeyNameForm, ReauthenticationForm
 from rbac.policy import NotVisible
@@ -106,8 +107,8 @@ def remove_passkey(request: PageRequest, pk: int) -> HttpResponse:
     """Remove a passkey, after a proof of identity."""
     passkey = _get_passkey(request, pk)
     form = ReauthenticationForm(get_posted_data(request), person=request.user, request=request)
-    is_last_sign_in = passkeys.is_last_sign_in(request.user, pk)
-    if request.method == "POST" and not is_last_sign_in and form.is_valid():
+    is_last = is_last_sign_in(request.user, pk)
+    if request.method == "POST" and not is_last and form.is_valid():
         passkeys.remove_passkey(actor=request.user, pk=pk)
         messages.success(request, f"{passkey.name} was removed. It no longer signs you in.")
         return redirect("passkeys")
@@ -115,7 +116,7 @@ def remove_passkey(request: PageRequest, pk: int) -> HttpResponse:
         "form": form,
         "passkey": passkey,
         "is_last_factor": passkeys.is_last_factor(request.user, pk),
-        "obstacle": passkeys.LAST_SIGN_IN if is_last_sign_in else "",
+        "obstacle": explain_last_sign_in() if is_last else "",
     }
     return render(request, "accounts/account/remove_passkey.html", content, status=form.http_status)
 

@@ -23,7 +23,7 @@ from accounts.authentication.passkeys import (
     verify_assertion,
 )
 from accounts.authentication.sessions import forget_session
-from accounts.authentication.single_sign_on import is_single_sign_on_enabled
+from accounts.authentication.sign_in_methods import is_single_sign_on_enabled
 from accounts.authentication.two_factor import SecondFactorStage
 from accounts.forms.account import SignInForm, get_client_address
 from guards.limits import PASSKEY_ANSWER_CHARACTERS, PASSKEY_REQUESTS_PER_ADDRESS

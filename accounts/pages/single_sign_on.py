@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from typing import Any, Final
+from typing import Any
 
 from allauth.account.internal.flows.login import perform_login
 from allauth.account.models import Login
@@ -23,10 +23,13 @@ from accounts.authentication.oidc import (
     discover_endpoints,
     fetch_claims,
 )
-from accounts.authentication.passkeys import has_other_sign_in
+from accounts.authentication.sign_in_methods import (
+    NO_OTHER_SIGN_IN,
+    has_other_sign_in,
+    is_single_sign_on_enabled,
+)
 from accounts.authentication.single_sign_on import (
     get_or_create_user,
-    is_single_sign_on_enabled,
     link_identity,
     unlink_identity,
 )
@@ -38,10 +41,6 @@ from web.forms.pages import PageRequest, require_sign_in
 from web.http.problems import TooManyRequests
 
 PROVIDER_ID = "oidc"
-NO_OTHER_SIGN_IN: Final = (
-    "You have no other way to sign in. Add a passkey that works without a password, or ask an administrator"
-    " to set a password."
-)
 _log = logging.getLogger(__name__)
 
 
