@@ -286,8 +286,10 @@ def remove_passkey(*, actor: User, pk: int) -> None:
 
     Raises `Authenticator.DoesNotExist`, and `PasskeyRefused` if the user could not sign in any more.
     """
+    # The row is locked, for two windows may remove two passkeys, or a passkey and the link.
+    person = User.objects.select_for_update().get(pk=actor.pk)
     row = get_passkey_rows(actor).select_for_update().get(pk=pk)
-    if is_last_sign_in(actor, pk):
+    if is_last_sign_in(person, pk):
         raise PasskeyRefused(explain_last_sign_in())
     row.delete()
     audit.record_audit_entry(

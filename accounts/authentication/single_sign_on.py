@@ -12,6 +12,7 @@ from django.core.validators import validate_email
 from django.db import transaction
 
 from accounts.authentication.oidc import SignOnFailed
+from accounts.authentication.sign_in_methods import NO_OTHER_SIGN_IN, has_other_sign_in
 from guards.limits import SIGN_ON_GROUPS
 from rbac import audit
 from rbac.models import User, UserGroup
@@ -51,7 +52,13 @@ def link_identity(*, actor: User, claims: Mapping[str, Any]) -> None:
 
 @transaction.atomic
 def unlink_identity(*, actor: User) -> None:
-    """End that `actor` signs on with the provider, whose groups they leave; the password stays."""
+    """End that `actor` signs on with the provider, whose groups they leave; the password stays.
+
+    Raises `ValidationError` if the user could not sign in any more.
+    """
+    # The row is locked, for another window may remove the passkey that is left.
+    if not has_other_sign_in(User.objects.select_for_update().get(pk=actor.pk)):
+        raise ValidationError(NO_OTHER_SIGN_IN, code="state")
     if SocialAccount.objects.filter(user=actor).delete()[0]:
         audit.record_audit_entry(actor=actor, action="user.sign_on_unlink", thing=actor)
         _set_external_groups(actor, set())

@@ -10,6 +10,7 @@ from allauth.socialaccount.internal import statekit
 from allauth.socialaccount.providers.oauth2.utils import generate_code_challenge
 from django.conf import settings
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -23,11 +24,7 @@ from accounts.authentication.oidc import (
     discover_endpoints,
     fetch_claims,
 )
-from accounts.authentication.sign_in_methods import (
-    NO_OTHER_SIGN_IN,
-    has_other_sign_in,
-    is_single_sign_on_enabled,
-)
+from accounts.authentication.sign_in_methods import is_single_sign_on_enabled
 from accounts.authentication.single_sign_on import (
     get_or_create_user,
     link_identity,
@@ -76,10 +73,11 @@ def link_account(request: PageRequest) -> HttpResponse:
 @require_POST
 def unlink_account(request: PageRequest) -> HttpResponse:
     """Unlink the provider's account from a user who can sign in without it."""
-    if not has_other_sign_in(request.user):
-        messages.error(request, NO_OTHER_SIGN_IN)
-    else:
+    try:
         unlink_identity(actor=request.user)
+    except ValidationError as refusal:
+        messages.error(request, refusal.messages[0])
+    else:
         messages.success(request, f"Single sign-on is unlinked: {settings.OIDC_NAME}.")
     return redirect("account")
 

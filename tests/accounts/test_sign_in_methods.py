@@ -1,18 +1,22 @@
-"""The last way to sign in stays, also when the provider changes."""
+"""The last way to sign in stays, also when the provider changes and when two windows remove one each."""
 
 import pytest
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
+from django.core.exceptions import ValidationError
 from django.test import Client
 from pytest_django import Settings
 
 from accounts.authentication.passkeys import PasskeyRefused, remove_passkey
+from accounts.authentication.single_sign_on import unlink_identity
 from rbac.models import User
 from tests.fixtures.passkeys import create_passkey_row
+from tests.fixtures.threads import run_concurrently, split
 from tests.rbac.people import user
 
 pytestmark = pytest.mark.django_db
 ISSUER, NEW_ISSUER = "https://login.example", "https://login.example.net"
+ROUNDS = 5
 
 
 def make_person_without_password(name: str = "anna") -> User:
@@ -73,3 +77,46 @@ def test_linking_single_sign_on_is_advised_only_where_it_is_configured(
     for text in (page, str(refusal.value)):
         assert "Add another passkey that works without a password" in text
         assert ("or link single sign-on" in text) is bool(issuer)
+
+
+def test_the_link_is_kept_by_a_user_who_has_no_other_way_to_sign_in(settings: Settings) -> None:
+    settings.OIDC_ISSUER = ISSUER
+    person = make_person_without_password()
+    link(person)
+    with pytest.raises(ValidationError, match="You have no other way to sign in"):
+        unlink_identity(actor=person)
+    assert SocialAccount.objects.filter(user=person).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_passkeys_that_are_removed_at_once_one_stays() -> None:
+    for number in range(ROUNDS):
+        person = make_person_without_password(f"person{number}")
+        one, other = create_passkey_row(person), create_passkey_row(person)
+        _, failures = split(
+            run_concurrently(
+                lambda person=person, pk=one.pk: remove_passkey(actor=person, pk=pk),
+                lambda person=person, pk=other.pk: remove_passkey(actor=person, pk=pk),
+            )
+        )
+        assert [type(failure) for failure in failures] == [PasskeyRefused]
+        assert Authenticator.objects.filter(user=person, type=Authenticator.Type.WEBAUTHN).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_passkey_is_removed_or_single_sign_on_unlinked_but_not_both(settings: Settings) -> None:
+    settings.OIDC_ISSUER = ISSUER
+    for number in range(ROUNDS):
+        person = make_person_without_password(f"person{number}")
+        link(person)
+        passkey = create_passkey_row(person)
+        _, failures = split(
+            run_concurrently(
+                lambda person=person, pk=passkey.pk: remove_passkey(actor=person, pk=pk),
+                lambda person=person: unlink_identity(actor=person),
+            )
+        )
+        assert len(failures) == 1
+        assert isinstance(failures[0], PasskeyRefused | ValidationError)
+        is_linked = SocialAccount.objects.filter(user=person).exists()
+        assert is_linked is not Authenticator.objects.filter(pk=passkey.pk).exists()
