@@ -129,6 +129,7 @@ def _build_context(lines: "_LogBuffer") -> ExecutorContext:
         git_cache=None if is_readable else settings.GIT_CACHE,
         isolation=isolation,
         patience_seconds=STOP_SECONDS,
+        max_result_bytes=None,
     )
 
 

@@ -68,6 +68,7 @@ def run_locally(kind: str, payload: TaskPayload, *, seconds: float) -> TaskResul
         reach=get_outgoing_reach(),
         git_cache=settings.GIT_CACHE,
         isolation=detect_isolation().with_hidden(settings.HOME),
+        max_result_bytes=None,
     )
     return execute_task(HeldTask(task), around)
 

@@ -10,9 +10,6 @@ from guards.limits import AGENT_BYTES
 from guards.safe_http import CONNECT_SECONDS, ResponseTooLarge, SafeRequest, build_tls_context, send_request
 from guards.urls import parse_url, resolve_host
 
-# The rest of the message needs some bytes too.
-_MAX_RESULT_BYTES = AGENT_BYTES - 4096
-
 
 def run_http(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     """Send a request; every HTTP status is a success. Raises the errors of `send_request`."""
@@ -26,7 +23,7 @@ def run_http(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     reply = send_request(request, around.way)
     result = {"status": reply.status, "headers": dict(reply.headers), "body": reply.text}
     # Control characters and broken bytes grow on the way to the manager.
-    if len(encode_body(result)) > _MAX_RESULT_BYTES:
+    if around.max_result_bytes is not None and len(encode_body(result)) > around.max_result_bytes:
         raise ResponseTooLarge(f"the answer is larger than {AGENT_BYTES // 1024} KiB once it is encoded")
     return build_success(result)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from delegates.agent.isolation import Isolation, detect_isolation
 from guards.address_policy import PRIVATE_ALLOWED, AddressPolicy
+from guards.limits import AGENT_BYTES
 from guards.masks import EMPTY_MASK, SecretMask
 from guards.safe_http import RequestPolicy
 from guards.text import sanitize_text, truncate_text
@@ -17,6 +18,10 @@ class TaskLogSink(Protocol):
 
     def write(self, level: str, text: str) -> None:
         """Add one line."""
+
+
+# The rest of the message needs some bytes too.
+_MAX_MESSAGE_RESULT_BYTES = AGENT_BYTES - 4096
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class ExecutorContext:
     tools: Path | None = None
     # Time for a terminated program to clean up.
     patience_seconds: float = 30.0
+    # Most bytes of an encoded result; None without a message to the manager.
+    max_result_bytes: int | None = _MAX_MESSAGE_RESULT_BYTES
 
     @property
     def way(self) -> RequestPolicy:

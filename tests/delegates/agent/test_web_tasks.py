@@ -8,7 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
+from pytest_django import Settings
 
+from delegates.access.site_calls import build_secret_payload, run_locally
 from delegates.agent.executors import ExecutorContext, execute_task
 from delegates.agent.manager_client import _compress_body
 from guards.address_policy import PUBLIC_ONLY, AddressPolicy
@@ -79,6 +81,14 @@ def test_half_a_pair_is_sent_as_it_can_be() -> None:
 def test_an_answer_that_grows_beyond_the_limit_of_a_message_is_refused(content: bytes) -> None:
     with start_http_server(lambda _: (200, {}, content * 500_000)) as url:
         assert get_error(run_task("http", {"url": url}))["code"] == "TooMuch"
+
+
+def test_an_answer_that_is_sent_in_no_message_may_grow(settings: Settings) -> None:
+    settings.OUTGOING_REACH = AddressPolicy(allowed_networks=(ip_network("127.0.0.1/32"),))
+    with start_http_server(lambda _: (200, {}, b"\xff" * 500_000)) as url:
+        result = run_locally("http", build_secret_payload({"url": url}, {}), seconds=5.0)
+    assert result.result is not None, result.error
+    assert result.result["body"] == "\ufffd" * 500_000
 
 
 def test_a_closed_port_is_a_lack_of_this_delegate() -> None:
