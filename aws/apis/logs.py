@@ -8,6 +8,9 @@ from typing import Any
 from aws.caller import Caller
 from aws.errors import NotFound
 
+# In the year 5138, which every part of Slipway can show.
+_MAX_MILLISECONDS = 10**14
+
 
 @dataclass(frozen=True)
 class LogEvent:
@@ -57,6 +60,11 @@ class LogsClient:
 
 def _parse_log_events(response: Mapping[str, Any]) -> tuple[LogEvent, ...]:
     return tuple(
-        LogEvent(datetime.fromtimestamp(event.get("timestamp", 0) / 1000, UTC), event.get("message", ""))
+        LogEvent(_parse_time(event.get("timestamp", 0)), event.get("message", ""))
         for event in response.get("events") or ()
     )
+
+
+def _parse_time(milliseconds: int) -> datetime:
+    # A delegate may return any number.
+    return datetime.fromtimestamp(min(max(milliseconds, 0), _MAX_MILLISECONDS) / 1000, UTC)

@@ -177,6 +177,15 @@ def test_the_tail_of_a_stream_that_was_never_written_is_empty() -> None:
     assert (lines[0].message, lines[0].at.microsecond) == ("boom", 250_000)
 
 
+@pytest.mark.parametrize(("timestamp", "year"), [(2**62, 5138), (-(2**62), 1970)])
+def test_a_line_with_a_time_beyond_all_calendars_is_read_with_the_nearest_one(
+    timestamp: int, year: int
+) -> None:
+    events = [{"timestamp": timestamp, "message": "boom"}]
+    page = LogsClient(ListedCaller({"events": events})).read("g", "s")
+    assert [(line.message, line.at.year) for line in page.events] == [("boom", year)]
+
+
 def test_target_health_without_a_reason_is_empty_text() -> None:
     health = {"Target": {"Id": "10.0.0.1", "Port": 80}, "TargetHealth": {"State": "healthy"}}
     (target,) = ElbClient(ListedCaller({"TargetHealthDescriptions": [health]})).list_target_health("arn")
