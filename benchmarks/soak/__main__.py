@@ -35,8 +35,6 @@ SAME_SIGNAL_SECONDS: Final = 3.0
 DRAIN_SECONDS: Final = 600.0
 WARM_UP_SHARE, LONGEST_WARM_UP = 0.25, 1800.0
 SLOPE_LIMIT, MINUTES_OF_SLOPE = 1.0, 120.0
-# Share of faults that may fail to take place, such as a column for which there is no moment without a lock.
-FAILED_INJECTIONS: Final = 0.05
 LIMITS: Final = Limits(open=1800, overdue=300, bad_tags=frozenset({BAD_TAG}))
 # After the end of all faults, nothing may be open.
 FINAL_LIMITS: Final = Limits(open=0, overdue=0, bad_tags=LIMITS.bad_tags)
@@ -135,13 +133,8 @@ def _list_slopes(soak: Soak) -> list[Slope]:
 
 
 def _is_broken(soak: Soak) -> bool:
-    return bool(soak.breaches or soak.deployments.errors or _list_growing(soak)) or not _has_injected(soak)
-
-
-def _has_injected(soak: Soak) -> bool:
-    """Return whether nearly all faults took place: what was not tried was not shown."""
-    injected = soak.faults.counts.total()
-    return injected > 0 and soak.faults.failures <= injected * FAILED_INJECTIONS
+    is_wrong = bool(soak.breaches or soak.deployments.errors or _list_growing(soak))
+    return is_wrong or not soak.faults.has_injected
 
 
 def _list_growing(soak: Soak) -> list[Slope]:

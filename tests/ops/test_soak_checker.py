@@ -4,12 +4,15 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from benchmarks.soak.clocks import build_clock_library, create_clock, set_shift
+from benchmarks.soak.faults import FaultInjector
 from benchmarks.soak.history import (
     NUMBERED,
     ExecutionRow,
@@ -24,6 +27,7 @@ from benchmarks.soak.history import (
 )
 from benchmarks.soak.memory import Sample, compute_slope
 from benchmarks.soak.records import choose_production, parse_parameters
+from benchmarks.soak.site import Site
 
 KEY = ("ecs", "UpdateService", "abc")
 LIMITS = Limits(open=600, overdue=120, bad_tags=frozenset({"crash"}))
@@ -155,6 +159,23 @@ def test_production_of_a_pair_is_the_service_behind_the_load_balancer(
     services: list[dict[str, object]], production: str
 ) -> None:
     assert choose_production("web", services, {"green"}) == production
+
+
+@pytest.mark.parametrize(
+    ("counts", "failures", "is_enough"),
+    [
+        ({"kill": 43}, {}, True),
+        ({"kill": 42, "change": 1}, {"change": 2}, True),
+        ({"kill": 43}, {"change": 2}, False),
+        ({"kill": 37, "change": 3}, {"change": 3}, False),
+        ({}, {}, False),
+    ],
+)
+def test_a_soak_needs_nearly_all_faults_and_each_kind_that_failed_once_at_least(
+    counts: dict[str, int], failures: dict[str, int], is_enough: bool
+) -> None:
+    injector = FaultInjector(cast("Site", None), 20, Counter(counts), failures=Counter(failures))
+    assert injector.has_injected == is_enough
 
 
 def test_a_jump_of_the_clock_moves_the_time_of_a_process_but_not_its_durations(tmp_path: Path) -> None:
