@@ -220,10 +220,14 @@ def _list_stack_problems(name: str, region: str, role: str) -> Iterator[str]:
 
 
 def _describe_url_problem(url: str) -> str:
-    parts = urlsplit(url) if not has_expression(url) else None
-    if parts is not None and (parts.scheme != "https" or not parts.hostname or len(url) > 5120):
-        return "templateUrl is an https URL of an object in S3"
-    return ""
+    if has_expression(url):
+        return ""
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme == "https" and bool(parts.hostname) and len(url) <= 5120
+    except ValueError:
+        is_valid = False
+    return "" if is_valid else "templateUrl is an https URL of an object in S3"
 
 
 def _list_entry_problems(entries: list[Any], noun: str, maximum: int, keys: tuple[str, ...]) -> Iterator[str]:

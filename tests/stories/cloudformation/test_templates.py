@@ -8,7 +8,7 @@ import yaml
 from catalog.manifests.cloudformation_templates import parse_template, render_template
 from catalog.manifests.documents import BadDocument
 from connectors.operations import save_file
-from pipelines.operations.pipelines import PipelineNotRunnable
+from pipelines.operations.pipelines import PipelineNotRunnable, parse_valid_pipeline
 from rbac.models import Scope, User
 from tests.catalog.manifests.stores.conftest import create_git_connector
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
@@ -79,6 +79,14 @@ def _build_step(place: str) -> str:
     inline = create_step()
     start, end = inline.index("        type: Inline"), inline.index("      parameters:")
     return inline[:start] + indent(place, " " * 8) + inline[end:]
+
+
+@pytest.mark.parametrize("url", ["https://[x/a.yaml", "http://s3/a.yaml", "https:///a.yaml"])
+def test_an_address_of_a_template_that_cannot_be_is_refused(url: str) -> None:
+    step = f"- step: {{identifier: a, type: CreateStack, spec: {{stackName: a, templateUrl: '{url}'}}}}\n"
+    with pytest.raises(PipelineNotRunnable) as refused:
+        parse_valid_pipeline(pipeline_text(stage_text(step)))
+    assert "templateUrl is an https URL" in str(refused.value.errors)
 
 
 @pytest.mark.django_db(transaction=True)
