@@ -356,8 +356,11 @@ def _read_secrets(scope: Scope, params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _build_criterion(url: str) -> str:
-    """Return scheme and host of a URL, which the delegate must reach."""
-    parts = urlsplit(url) if "://" in url else None
+    """Return scheme and host of a URL, which the delegate must reach; "" for an unreadable one."""
+    try:
+        parts = urlsplit(url) if "://" in url else None
+    except ValueError:
+        return ""  # The delegate refuses the URL, which fails the step.
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"[:512] if parts else ""
 
 

@@ -131,3 +131,22 @@ def test_what_one_delegate_cannot_reach_another_one_asks(
         "far on ip-10-0-1-8 could not begin it: no connection to the site. Another delegate gets this task."
         in drive.log(execution)
     )
+
+
+def test_an_address_that_cannot_be_read_fails_the_step_of_a_delegate(
+    write: Write, drive: Drive, worker: Worker
+) -> None:
+    text = http_text("<+pipeline.variables.url>/health").replace("variables: {}", "variables: {url: a.b}")
+    fields = (
+        "type: Http, delegateSelectors: [scripts], "
+        "failureStrategies: [{onFailure: {errors: [AllErrors], action: {type: Ignore}}}],"
+    )
+    execution = write(text.replace("type: Http,", fields)).start(inputs={"url": "https://[bad"})
+    while not execution.is_over:
+        worker.serve()
+        drive.pass_time(1)
+        execution.refresh_from_db()
+    step = StepExecution.objects.get(stage__execution=execution, identifier="ask")
+    assert step.status == "IGNORE_FAILED", execution.failure
+    assert step.failure is not None
+    assert step.failure["code"] == "BAD_PARAMETERS"
