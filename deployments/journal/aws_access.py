@@ -12,7 +12,7 @@ from delegates.access import aws_access
 from delegates.models import DelegateTask
 from delegates.operations.tasks import TASK_TIMEOUT, submit_task
 from deployments.journal import recent_reads
-from deployments.models import AwsCall, StepExecution
+from deployments.models import AwsCall, StageExecution, StepExecution
 from steps.states import TERMINAL_STATUSES
 from web.clock import get_database_time
 
@@ -114,17 +114,24 @@ def get_call_selectors(step: StepExecution, connector_selectors: tuple[str, ...]
 def get_call_deadline(call: AwsCall) -> datetime:
     """Return the timeout of the step that waits for the call; for an undo its rollback step's.
 
-    Always-actions run after the timeout of their step, and reads of its final check shortly after.
+    Always-actions run after the timeout of their step, and reads of its final check or checklist shortly
+    after.
     """
     now = get_database_time()
     default_deadline = now + TASK_TIMEOUT
     if call.execution.final_status:
         return default_deadline
-    if not call.execution.rolling_back:
-        if call.step.status in TERMINAL_STATUSES:
-            return default_deadline
+    if call.execution.rolling_back:
+        deadline = _find_rollback_timeout(call.step.stage) or default_deadline
+    elif call.step.status in TERMINAL_STATUSES:
+        return default_deadline
+    else:
         deadline = call.step.timeout_at or default_deadline
-        return deadline if call.is_write else max(deadline, now + FINAL_READ_TIME)
-    rollback = StepExecution.objects.filter(stage=call.step.stage, section=StepExecution.Section.ROLLBACK)
+    return deadline if call.is_write else max(deadline, now + FINAL_READ_TIME)
+
+
+def _find_rollback_timeout(stage: StageExecution) -> datetime | None:
+    """Return the timeout of the stage's running rollback step; None without one."""
+    rollback = stage.steps.filter(section=StepExecution.Section.ROLLBACK)
     running = rollback.exclude(started_at=None).exclude(status__in=TERMINAL_STATUSES)
-    return running.order_by("position").values_list("timeout_at", flat=True).first() or default_deadline
+    return running.order_by("position").values_list("timeout_at", flat=True).first()

@@ -18,7 +18,7 @@ from deployments.execution.operations import roll_back_execution
 from deployments.journal.aws_access import CALL_OWNER, open_engine_access
 from deployments.journal.call_owner import CallOwner
 from deployments.journal.runtime import EngineRuntime
-from deployments.models import AwsCall, Execution
+from deployments.models import AwsCall, Execution, RollbackCheck, StepExecution
 from tests.deployments.engine.conftest import pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import Hand, hand
@@ -120,6 +120,30 @@ def test_the_checklist_of_a_rollback_makes_each_of_its_reads_once(remote: Drive)
     reads = execution.calls.filter(phase__startswith="verify")
     assert reads.values("action").distinct().count() > 1
     assert set(reads.values_list("send_number", "result")) == {(1, "")}
+
+
+def test_a_checklist_is_read_through_a_delegate_after_the_time_out_of_the_rollback(remote: Drive) -> None:
+    prod = hand("prod-eu", tags=("prod", "eu"))
+    _run_to_end(remote, remote.start("1.27"), prod)
+    execution = _run_to_end(remote, remote.start("1.28"), prod)
+    roll_back_execution(actor=remote.deployer, execution=execution)
+    while not execution.calls.filter(phase__startswith="verify").exists():
+        remote.pass_time(1)
+        prod.serve()
+    # Delegate tasks expire by the clock of the database.
+    passed = get_database_time() - timedelta(seconds=1)
+    steps = StepExecution.objects.filter(stage__execution=execution, section="ROLLBACK")
+    steps.update(timeout_at=passed)
+    for _ in range(300):
+        remote.pass_time(1)
+        prod.serve()
+        execution.refresh_from_db()
+        if execution.is_over:
+            break
+    checks = RollbackCheck.objects.filter(step__stage__execution=execution)
+    assert checks.exists()
+    assert not checks.filter(passed=False).exists(), list(checks.values("subject", "actual", "note"))
+    assert execution.outcome == "ROLLED_BACK"
 
 
 def test_events_replace_reads_by_a_delegate_until_one_shows_a_change_without_an_event(remote: Drive) -> None:
