@@ -254,6 +254,10 @@ class PreviewStepContext(AwsClients):
         before = self._stage_data.steps[: self._stage_data.steps.index(self._step_data)]
         return [step_data for step_data in reversed(before) if step_data.step.type == step_type]
 
+    def list_execution_outputs(self, step_type: str) -> list[Mapping[str, Any]]:
+        steps = self._stage_data.steps
+        return [step_data.outputs for step_data in steps if step_data.step.type == step_type]
+
     def get_account(self) -> str:
         return StsClient(self._stage_data.caller).get_account_id()
 

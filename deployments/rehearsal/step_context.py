@@ -134,6 +134,11 @@ class UndoContext(RehearsalStepContext):
 
     _prefix = ""
 
+    def list_execution_outputs(self, step_type: str) -> list[Mapping[str, Any]]:
+        # Of the real run: steps without an undo are not rehearsed.
+        steps = StepExecution.objects.filter(stage__execution=self._stage_data.execution, type=step_type)
+        return [step.all_outputs for step in steps]
+
     @contextmanager
     def use_undo_data(self) -> Iterator[None]:
         """Keep the rollback data of the block apart from that of the step, as the engine does."""

@@ -238,6 +238,10 @@ class StepContext(Protocol):
         """Return the steps of this type before this one in the stage, newest first, also skipped ones."""
         ...
 
+    def list_execution_outputs(self, step_type: str) -> list[Mapping[str, Any]]:
+        """Return the outputs of the steps of this type in all stages of the execution."""
+        ...
+
     def get_account(self) -> str:
         """Return the AWS account of the connector."""
         ...

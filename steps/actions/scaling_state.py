@@ -81,6 +81,12 @@ def has_saved_scaling(context: StepContext) -> bool:
     return context.load_for_rollback(get_suspended_key(SERVICE_NAME)) is not None
 
 
+def is_target_of_step(context: StepContext) -> bool:
+    """Return whether the ECS service got its first scalable target from this step."""
+    record = context.load_for_rollback(get_attached_key(SERVICE_NAME))
+    return record is not None and record["target"] is None
+
+
 def read_scaling_state(context: StepContext, name: str) -> ScalingState:
     """Return the current scaling state of an ECS service; raises `Denied` without read access."""
     targets = context.scaling.list_targets(context.cluster, name)

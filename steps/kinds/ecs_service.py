@@ -11,6 +11,7 @@ from steps.actions.ecs_service.deletion import DeleteEcsService, SaveServiceToDe
 from steps.actions.ecs_service.desired_count import (
     COUNT,
     PERCENTAGE,
+    SCALE_STEP_TYPE,
     FindServiceToScale,
     ScaleService,
     WaitForCount,
@@ -71,7 +72,7 @@ _SCALE_OUTPUTS = {
 
 
 @step(
-    "EcsScale",
+    SCALE_STEP_TYPE,
     title="ECS Scale",
     spec=EcsScaleSpec,
     outputs=_SCALE_OUTPUTS,
@@ -97,7 +98,7 @@ def ecs_scale(spec: EcsScaleSpec) -> Plan:
     title="ECS Scale Rollback",
     spec=EcsScaleRollbackSpec,
     needs_cluster=True,
-    undoes=("EcsScale",),
+    undoes=(SCALE_STEP_TYPE,),
     timeout_minutes=10,
 )
 def ecs_scale_rollback(spec: EcsScaleRollbackSpec) -> Plan:

@@ -260,6 +260,10 @@ class EngineStepContext(AwsClients):
             if step.type == step_type and step.position < self.step.position
         ]
 
+    def list_execution_outputs(self, step_type: str) -> list[Mapping[str, Any]]:
+        steps = self.reconcile_context.rows.all_steps
+        return [step.all_outputs for step in steps if step.type == step_type]
+
     @cached_property
     def _rollback_data(self) -> RollbackData:
         run = self.step.run

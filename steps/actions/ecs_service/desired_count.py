@@ -20,7 +20,10 @@ from steps.actions.scaling_state import (
     get_manifest_scaling,
     get_saved_scaling,
     has_saved_scaling,
+    is_target_of_step,
 )
+
+SCALE_STEP_TYPE = "EcsScale"
 
 # Note of a checklist about a count that stays.
 FOREIGN_COUNT_NOTE = "changed outside Slipway, not restored"
@@ -79,9 +82,21 @@ def compute_restored_count(context: StepContext, before: Mapping[str, Any], live
 
 
 def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
-    """Return whether others changed a count without auto scaling, to neither saved nor requested one."""
-    known_counts = context.get_output("desiredCount"), before["desired"]
-    return get_saved_scaling(context).target is None and count not in known_counts
+    """Return whether somebody outside this execution set a count; never with auto scaling."""
+    if get_saved_scaling(context).target is not None or is_target_of_step(context):
+        return False
+    known_counts = (
+        before["desired"],
+        context.get_output("desiredCount"),
+        *_list_scaled_counts(context, before),
+    )
+    return count not in known_counts
+
+
+def _list_scaled_counts(context: StepContext, before: Mapping[str, Any]) -> list[Any]:
+    """Return the counts that the scalings of this execution set for an ECS service."""
+    scalings = context.list_execution_outputs(SCALE_STEP_TYPE)
+    return [outputs.get("desiredCount") for outputs in scalings if outputs.get("serviceArn") == before["arn"]]
 
 
 def is_count_restored(context: StepContext, before: Mapping[str, Any], count: int) -> bool:

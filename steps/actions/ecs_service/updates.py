@@ -302,7 +302,7 @@ class CreateOrUpdateService(Action):
         )
         is_kept = is_count_restored(context, before, service.desired)
         note = ""
-        if service.desired != before["desired"]:
+        if is_kept and service.desired != before["desired"]:
             by_others = is_foreign_count(context, before, service.desired)
             note = FOREIGN_COUNT_NOTE if by_others else "changed by auto scaling"
         count = str(before["desired"])

@@ -5,6 +5,7 @@ import pytest
 from deployments.models import Interrupt
 from deployments.rehearsal.operations import rehearse_rollback
 from pipelines.models import Pipeline
+from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from web.http.problems import Conflict
 
@@ -40,6 +41,18 @@ def test_a_first_deployment_is_deleted_in_the_rehearsal(drive: Drive) -> None:
     assert rehearsed.status == "SUCCEEDED"
     assert "ecs:DeleteService" in rehearsed.steps[0].writes
     assert drive.service()["status"] == "ACTIVE"
+
+
+def test_a_count_that_a_step_without_a_rollback_set_is_restored_in_the_rehearsal(
+    write: Write, drive: Drive
+) -> None:
+    drive.run("1.27")
+    scale = "- step: {identifier: scale, type: EcsScale, spec: {service: myapp, instances: 4}}\n"
+    execution = write(pipeline_text(stage_text(DEPLOY + scale))).run("1.28")
+    rehearsed = rehearse_rollback(actor=drive.deployer, execution=execution, behavior="healthy")
+    assert (rehearsed.status, rehearsed.reason) == ("SUCCEEDED", "")
+    assert "Desired count of Service myapp: 1" in [line["text"] for line in rehearsed.steps[0].log]
+    assert drive.service()["desiredCount"] == 4
 
 
 def test_an_older_execution_has_no_rollback_to_rehearse(drive: Drive) -> None:

@@ -62,6 +62,26 @@ def test_a_count_that_somebody_set_after_the_step_stays(write: Write, drive: Dri
     assert check.note == "changed outside Slipway, not restored"
 
 
+@pytest.mark.parametrize("is_own_stage", [False, True])
+def test_a_rollback_of_the_deployment_takes_back_a_scaling_without_a_rollback_step(
+    write: Write, drive: Drive, is_own_stage: bool
+) -> None:
+    _deployed(write, drive)
+    scale = "- step: {identifier: scale, type: EcsScale, spec: {service: myapp, instances: 4}}\n"
+    stages = (
+        (stage_text(DEPLOY), stage_text(scale, "more")) if is_own_stage else (stage_text(DEPLOY + scale),)
+    )
+    execution = write(pipeline_text(*stages)).run("1.28")
+    assert execution.status == "SUCCESS", execution.failure
+    assert drive.service()["desiredCount"] == 4
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-5:]
+    assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (1, 1)
+    check = RollbackCheck.objects.get(subject="Desired count of Service myapp")
+    assert (check.passed, check.actual, check.note) == (True, "1", "")
+
+
 def test_the_count_of_a_service_of_codedeploy_is_put_back(write: Write, drive: Drive) -> None:
     _deployed(write, drive)
     fields = {key: drive.service()[key] for key in ("taskDefinition", "launchType", "networkConfiguration")}

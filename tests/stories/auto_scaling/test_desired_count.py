@@ -72,6 +72,26 @@ def test_without_auto_scaling_a_rollback_brings_back_the_count(drive: Drive) -> 
     assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (1, 1)
 
 
+def test_a_count_that_auto_scaling_of_the_same_deployment_moved_is_brought_back(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    node = FileNode.objects.get(path=SERVICE_FILE)
+    node.content = node.content.replace("desiredCount: 1\n", "")
+    assert "desiredCount" not in node.content
+    node.save()
+    drive.run("1.27")
+    scaling.set_manifests(bounds=(3, 5))
+    execution = drive.run("1.28")
+    drive.pass_time(40, step=10)
+    assert drive.service()["desiredCount"] == 3
+    _roll_back(drive, execution)
+    assert execution.outcome == "ROLLED_BACK"
+    assert scaling.target is None
+    assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (1, 1)
+    check = RollbackCheck.objects.get(subject="Desired count of Service myapp")
+    assert (check.passed, check.actual, check.note) == (True, "1", "")
+
+
 def test_the_running_count_is_kept_where_the_step_says_so(drive: Drive, scaling: AutoScaling) -> None:
     drive.run("1.27")
     scaling.set_count(2)
