@@ -19,6 +19,7 @@ from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.confirmation import confirm_forced_update, confirm_service_write
 from steps.actions.ecs_service.daemons import get_scheduling, is_daemon
 from steps.actions.ecs_service.desired_count import (
+    COUNT_NOT_REQUESTED,
     FOREIGN_COUNT_NOTE,
     compute_initial_count,
     compute_restored_count,
@@ -198,7 +199,9 @@ class CreateOrUpdateService(Action):
             context.log(warning, "warning")
         changes = {**select_changeable_fields(definition), "taskDefinition": arn}
         count = compute_update_count(context, definition, live, as_running=self.keep_count)
-        if count is not None:
+        if count is None:
+            context.save_for_rollback(COUNT_NOT_REQUESTED, True)
+        else:
             changes["desiredCount"] = count
         if earlier or self._is_forced(context) or requires_new_deployment(definition, live):
             changes["forceNewDeployment"] = True

@@ -12,12 +12,26 @@ from tests.stories.auto_scaling.conftest import AutoScaling
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
+RETRY = """
+                  failureStrategies:
+                    - onFailure:
+                        errors: [AllErrors]
+                        action: {type: Retry, spec: {retryCount: 1, retryIntervals: [60s],
+                          onRetryFailure: {action: {type: StageRollback}}}}
+""".lstrip("\n")
 
 
 def _set_desired_count(count: int) -> None:
     node = FileNode.objects.get(path=SERVICE_FILE)
     assert "desiredCount: 1" in node.content
     node.content = node.content.replace("desiredCount: 1", f"desiredCount: {count}")
+    node.save()
+
+
+def _leave_count_out() -> None:
+    node = FileNode.objects.get(path=SERVICE_FILE)
+    node.content = node.content.replace("desiredCount: 1\n", "")
+    assert "desiredCount" not in node.content
     node.save()
 
 
@@ -75,10 +89,7 @@ def test_without_auto_scaling_a_rollback_brings_back_the_count(drive: Drive) -> 
 def test_a_count_that_auto_scaling_of_the_same_deployment_moved_is_brought_back(
     drive: Drive, scaling: AutoScaling
 ) -> None:
-    node = FileNode.objects.get(path=SERVICE_FILE)
-    node.content = node.content.replace("desiredCount: 1\n", "")
-    assert "desiredCount" not in node.content
-    node.save()
+    _leave_count_out()
     drive.run("1.27")
     scaling.set_manifests(bounds=(3, 5))
     execution = drive.run("1.28")
@@ -90,6 +101,27 @@ def test_a_count_that_auto_scaling_of_the_same_deployment_moved_is_brought_back(
     assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (1, 1)
     check = RollbackCheck.objects.get(subject="Desired count of Service myapp")
     assert (check.passed, check.actual, check.note) == (True, "1", "")
+
+
+def test_a_count_that_somebody_set_before_a_retry_stays_after_the_rollback(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    _leave_count_out()
+    drive.run("1.27")
+    drive.pipeline.yaml = drive.pipeline.yaml.replace("spec: {}\n", f"spec: {{}}\n{RETRY}", 1)
+    drive.pipeline.save(update_fields=["yaml"])
+    execution = drive.start("nopull")
+    while not any("is tried again in 60 seconds" in line for line in drive.log(execution)):
+        drive.pass_time(5)
+    scaling.set_count(3)
+    drive.until_over(execution)
+    updates = [call for call in drive.calls(execution) if call.operation == "UpdateService"]
+    assert [call.parsed_parameters.get("desiredCount") for call in updates[:2]] == [None, None]
+    assert execution.outcome == "ROLLED_BACK"
+    assert drive.service()["desiredCount"] == 3
+    check = RollbackCheck.objects.get(subject="Desired count of Service myapp")
+    assert (check.passed, check.actual) == (True, "3")
+    assert check.note == "changed outside Slipway, not restored"
 
 
 def test_the_running_count_is_kept_where_the_step_says_so(drive: Drive, scaling: AutoScaling) -> None:
