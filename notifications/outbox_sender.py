@@ -228,14 +228,21 @@ def record_result(claimed: ClaimedNotification, answer: DeliveryResult, now: dat
         attempt.update(
             status=DELIVERED, response_status=answer.status_code, reason="", ended_at=now, claimed_until=None
         )
-        rule.exclude(failures=0).update(failures=0, paused_until=None)
+        _end_backoff(rule)
         return
     values = {"response_status": answer.status_code, "reason": answer.reason, "claimed_until": None}
-    if answer.is_final or claimed.attempts >= NOTIFICATION_ATTEMPTS:
+    if answer.is_partial or claimed.attempts >= NOTIFICATION_ATTEMPTS:
         attempt.update(status=FAILED, ended_at=now, **values)
     else:
         attempt.update(due_at=now + RETRY_DELAYS[min(claimed.attempts, len(RETRY_DELAYS)) - 1], **values)
-    _back_off_rule(rule, now)
+    if answer.is_partial:
+        _end_backoff(rule)
+    else:
+        _back_off_rule(rule, now)
+
+
+def _end_backoff(rule: QuerySet[NotificationRule]) -> None:
+    rule.exclude(failures=0).update(failures=0, paused_until=None)
 
 
 def _back_off_rule(rule: QuerySet[NotificationRule], now: datetime) -> None:

@@ -37,12 +37,12 @@ class Delivery:
 class DeliveryResult:
     """Result of a delivery: the status of the service or None, and the reason of a failure ("" if none).
 
-    With `is_final`, a repetition would change nothing.
+    With `is_partial`, the service took it for some of the recipients: it is not repeated, and others follow.
     """
 
     status_code: int | None
     reason: str = ""
-    is_final: bool = False
+    is_partial: bool = False
 
     @property
     def is_delivered(self) -> bool:

@@ -111,12 +111,11 @@ def _build_mail(delivery: Delivery, connection: BaseEmailBackend) -> EmailMessag
 
 
 def _describe_refused_recipients(problem: smtplib.SMTPRecipientsRefused, count: int) -> DeliveryResult:
-    refused = problem.recipients
-    if len(refused) == count:
+    refused = len(problem.recipients)
+    if refused == count:
         return DeliveryResult(None, "The mail server refused the recipients.")
-    # The others have the mail: it is repeated only for a refusal that the server calls temporary.
-    is_final = all(code >= 500 for code, _ in refused.values())
-    return DeliveryResult(None, f"The mail server refused {len(refused)} of {count} recipients.", is_final)
+    # The others have the mail, also if the refusal is temporary.
+    return DeliveryResult(None, f"The mail server refused {refused} of {count} recipients.", is_partial=True)
 
 
 def _get_own_backend() -> BaseEmailBackend:

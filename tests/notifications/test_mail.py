@@ -120,9 +120,9 @@ def test_a_usual_mail_server_is_taken() -> None:
 
 
 @pytest.mark.parametrize("is_own", [True, False])
-@pytest.mark.parametrize(("answer", "is_final"), [("550 no mailbox", True), ("450 later", False)])
+@pytest.mark.parametrize("answer", ["550 no mailbox", "452 mailbox full"])
 def test_a_mail_that_some_recipients_did_not_get_has_failed(
-    mail_server: MailServer, settings: Any, answer: str, is_final: bool, is_own: bool
+    mail_server: MailServer, settings: Any, answer: str, is_own: bool
 ) -> None:
     mail_server.refusals["dev@example.com"] = answer
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
@@ -130,16 +130,25 @@ def test_a_mail_that_some_recipients_did_not_get_has_failed(
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
     result = send("" if is_own else f"smtp://127.0.0.1:{mail_server.port}")
     assert mail_server.recipients == ["ops@example.com"]
-    assert result == DeliveryResult(None, "The mail server refused 1 of 2 recipients.", is_final)
+    assert result == DeliveryResult(None, "The mail server refused 1 of 2 recipients.", True)
 
 
-def test_a_mail_for_a_recipient_that_does_not_exist_is_not_repeated_to_the_others(
-    mail_server: MailServer, ruled: Ruled, project: Scope
+@pytest.mark.parametrize("answer", ["550 no mailbox", "452 mailbox full"])
+def test_a_recipient_that_is_refused_neither_repeats_nor_delays_the_mails_of_the_others(
+    mail_server: MailServer, ruled: Ruled, project: Scope, answer: str
 ) -> None:
-    mail_server.refusals["dev@example.com"] = "550 no mailbox"
+    mail_server.refusals["dev@example.com"] = answer
     options = {"recipients": "ops@example.com dev@example.com"}
     url = f"smtp://127.0.0.1:{mail_server.port}"
     ruled(project, EventType.EXECUTION_FAILED, kind=NotificationRule.Kind.EMAIL, url=url, options=options)
-    notify(NotificationEvent(EventType.EXECUTION_FAILED, project, "Release #12 failed", "/deployments/7/"))
+    NotificationRule.objects.update(failures=3)
+    for number in (12, 13):
+        text = f"Release #{number} failed"
+        notify(NotificationEvent(EventType.EXECUTION_FAILED, project, text, "/deployments/7/"))
     send_due_notifications()
-    assert Notification.objects.get().status == Notification.Status.FAILED
+    assert mail_server.recipients == ["ops@example.com"] * 2
+    assert [row.status for row in Notification.objects.all()] == [Notification.Status.FAILED] * 2
+    reasons = {row.reason for row in Notification.objects.all()}
+    assert reasons == {"The mail server refused 1 of 2 recipients."}
+    rule = NotificationRule.objects.get()
+    assert (rule.failures, rule.paused_until) == (0, None)
