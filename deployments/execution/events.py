@@ -125,7 +125,7 @@ def _build_fact(
 
     `failure` is the one whose output is told, if it is not that of the execution.
     """
-    stages = list(execution.stages.only("execution", "status", "reused_from", "values").order_by("position"))
+    stages = list(execution.stages.only("execution", "status", "values").order_by("position"))
     # An end names no service that the execution has not deployed.
     deployed = [stage for stage in stages if _has_begun(stage)] if execution.is_over else stages
     subject = ExecutionSubject(
@@ -177,8 +177,8 @@ def _list_identifiers(stages: Iterable[StageExecution], key: str) -> tuple[str, 
 
 
 def _has_begun(stage: StageExecution) -> bool:
-    """Return whether a stage has begun, in this attempt or in the one whose outputs it has."""
-    return stage.status not in (Status.QUEUED, Status.SKIPPED) or stage.reused_from_id is not None
+    """Return whether a stage has begun; one with the outputs of an earlier attempt is skipped."""
+    return stage.status not in (Status.QUEUED, Status.SKIPPED)
 
 
 def _list_deployments(stages: Iterable[StageExecution]) -> tuple[tuple[str, ReportedState], ...]:
@@ -196,8 +196,8 @@ def _list_deployments(stages: Iterable[StageExecution]) -> tuple[tuple[str, Repo
 
 
 def _get_reported_state(stage: StageExecution) -> ReportedState:
-    """Return the state of a stage that is not skipped, or whose outputs are those of an earlier attempt."""
-    if stage.status in (Status.SUCCESS, Status.IGNORE_FAILED, Status.SKIPPED):
+    """Return the state of a stage that is not skipped."""
+    if stage.status in (Status.SUCCESS, Status.IGNORE_FAILED):
         return ReportedState.SUCCEEDED
     if stage.status == Status.ABORTED:
         return ReportedState.ABORTED

@@ -1,11 +1,12 @@
 """Whoever asked is told how executions end, that they go back and why, and that they wait for people."""
 
 import json
+from typing import Any
 
 import pytest
 
 from catalog.models import Environment, Infrastructure
-from deployments.execution.operations import abort_execution, roll_back_execution
+from deployments.execution.operations import abort_execution, roll_back_execution, start_attempt
 from notifications.events import SUBSCRIBABLE_EVENTS, EventType
 from notifications.models import Notification
 from notifications.outbox_sender import send_due_notifications
@@ -146,6 +147,32 @@ def _add_environment(identifier: str) -> None:
     infrastructure.save(force_insert=True)
 
 
+def write_two_stages(drive: Drive, write: Write, *, failing: str = "", fields: str = "") -> None:
+    """Write a pipeline with a stage for dev and one for prod, and have the job of one fail."""
+    _add_environment("prod")
+    wait = "- step: {identifier: pause, type: Wait, spec: {duration: 10s}}\n"
+    dev = stage_text(wait + (job(drive, "fails") if failing == "dev" else ""), "dev")
+    prod = stage_text(wait + (job(drive, "fails") if failing == "prod" else ""), "prod", fields)
+    prod = prod.replace("environmentRef: dev", "environmentRef: prod")
+    write(pipeline_text(dev, prod, variables="{sha: x}"))
+    drive.sandbox.fault("denied", service="ecs", operation="RunTask")
+
+
+def report_to_commits(ruled: Ruled) -> None:
+    options = {"repository": "team/app", "commit": "sha"}
+    ends = (EventType.EXECUTION_SUCCEEDED, EventType.EXECUTION_FAILED, EventType.EXECUTION_ABORTED)
+    ruled(demo(), EventType.EXECUTION_STARTED, *ends, kind="GitHub", secret="token", options=options)
+
+
+def list_reports() -> list[dict[str, Any]]:
+    """Return what is reported to commits, in order."""
+    rows = Notification.objects.filter(rule__kind="GitHub").order_by("created_at")
+    return [json.loads(row.body) for row in rows]
+
+
+COMMIT = {"sha": "a" * 40}
+
+
 @pytest.mark.parametrize(
     ("failing", "fields", "deployments", "place"),
     [
@@ -157,19 +184,24 @@ def _add_environment(identifier: str) -> None:
 def test_git_services_are_told_only_of_environments_that_the_execution_reached(
     drive: Drive, ruled: Ruled, write: Write, failing: str, fields: str, deployments: list[str], place: str
 ) -> None:
-    _add_environment("prod")
-    options = {"repository": "team/app", "commit": "sha"}
-    events = (EventType.EXECUTION_STARTED, EventType.EXECUTION_SUCCEEDED, EventType.EXECUTION_FAILED)
-    ruled(demo(), *events, kind="GitHub", secret="token", options=options)
-    wait = "- step: {identifier: pause, type: Wait, spec: {duration: 10s}}\n"
-    dev = stage_text(wait + (job(drive, "fails") if failing == "dev" else ""), "dev")
-    prod = stage_text(wait + (job(drive, "fails") if failing == "prod" else ""), "prod", fields)
-    prod = prod.replace("environmentRef: dev", "environmentRef: prod")
-    write(pipeline_text(dev, prod, variables="{sha: x}"))
-    drive.sandbox.fault("denied", service="ecs", operation="RunTask")
-    drive.run("done", inputs={"sha": "a" * 40})
-    started, ended = (json.loads(row.body) for row in Notification.objects.order_by("created_at"))
+    report_to_commits(ruled)
+    write_two_stages(drive, write, failing=failing, fields=fields)
+    drive.run("done", inputs=COMMIT)
+    started, ended = list_reports()
     assert started["deployments"] == [["dev", "RUNNING"]]
     assert started["environments"] == ended["environments"] == ["dev", "prod"]
     assert ended["deployments"] == deployments
     assert f"(myapp to {place})" in ended["text"]
+
+
+def test_an_attempt_reports_no_environment_whose_results_it_reuses(
+    drive: Drive, ruled: Ruled, write: Write
+) -> None:
+    write_two_stages(drive, write, failing="prod")
+    failed = drive.run("done", inputs=COMMIT)
+    report_to_commits(ruled)
+    drive.until_over(start_attempt(actor=drive.deployer, execution=failed))
+    started, ended = list_reports()
+    assert started["deployments"] == [["prod", "RUNNING"]]
+    assert ended["deployments"] == [["prod", "FAILED"]]
+    assert "(myapp to prod)" in ended["text"]
