@@ -283,6 +283,68 @@ def test_the_words_of_a_server_that_refuses_are_the_reason(client: APIClient, gi
     assert "403" in push().reason
 
 
+GITLAB_REFUSAL = """remote:
+remote: ========================================================================
+remote:
+remote: ERROR: You are not allowed to push code to this project.
+remote:
+remote: ========================================================================
+remote:
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "reason"),
+    [
+        (
+            "ERROR: The key you are authenticating with has been marked as read only.\n",
+            "FAILED",
+            "ERROR: The key you are authenticating with has been marked as read only.",
+        ),
+        (
+            "ERROR: Permission to team/app.git denied to deploy.\n",
+            "FAILED",
+            "ERROR: Permission to team/app.git denied to deploy.",
+        ),
+        (GITLAB_REFUSAL, "FAILED", "ERROR: You are not allowed to push code to this project."),
+        ("", "PENDING", ""),
+        ("Connection closed by remote host\n", "PENDING", ""),
+    ],
+)
+def test_a_refusal_over_ssh_fails_at_once_and_a_lost_connection_is_tried_again(
+    client: APIClient, git_sync: GitSync, ssh_server: SshServer, said: str, state: str, reason: str
+) -> None:
+    push_over_ssh(git_sync, ssh_server)
+    ssh_server.refuse_pushes(said)
+    assert change_service(client, name="Site").status_code == 202
+    proposal = push()
+    assert (proposal.state, proposal.reason) == (state, reason)
+
+
+def test_the_words_of_a_server_are_kept_if_they_may_not_be_a_refusal(
+    client: APIClient, git_sync: GitSync, ssh_server: SshServer
+) -> None:
+    push_over_ssh(git_sync, ssh_server)
+    ssh_server.refuse_pushes(GITLAB_REFUSAL.replace("ERROR: ", ""))
+    assert change_service(client, name="Site").status_code == 202
+    GitSyncProposal.objects.update(attempts=passes.MOST_ATTEMPTS - 1)
+    proposal = push()
+    assert proposal.state == "FAILED"
+    assert "You are not allowed to push code to this project." in proposal.reason
+    assert proposal.reason.endswith(passes.LOOK_FIRST)
+
+
+def push_over_ssh(git_sync: GitSync, ssh_server: SshServer) -> None:
+    """Have the connector of a sync use SSH."""
+    connector = git_sync.connector
+    assert connector is not None
+    connector.spec = {"url": ssh_server.url, "authentication": "SshKey"}
+    # What follows the key is no part of it.
+    key = f"{ssh_server.key}{planted('comment')}\n"
+    connector.secret = Secret.objects.create(scope=connector.scope, identifier="key", name="Key", value=key)
+    connector.save()
+
+
 def test_the_credentials_of_the_connector_push_over_https_and_ssh(
     client: APIClient, git_sync: GitSync, git_server: GitServer, ssh_server: SshServer
 ) -> None:

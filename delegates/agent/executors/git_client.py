@@ -24,6 +24,8 @@ _PROGRAM = "git"
 _POLL_SECONDS, _LAST_SECONDS = 0.1, 0.005
 # Lines that git and ssh add to every failure.
 _NO_REASON = ("warning:", "please make sure", "and the repository exists")
+# Empty lines and rules around the message of a server.
+_NO_WORDS = re.compile(r"(?:remote:)?[\W_]*\Z")
 # A pack is one file; above the file size limit the kernel ends its writer.
 _TOO_LARGE = ("signal 25", "File too large", "invalid index-pack output")
 _START = (
@@ -104,10 +106,14 @@ class GitProgram:
             raise GitFailed(f"git {command}: {_find_reason(errors) or f'exit code {code}'}", errors)
 
 
+def list_error_lines(errors: str) -> list[str]:
+    """Return the lines of an error output that have words."""
+    return [line for text in errors.splitlines() if not _NO_WORDS.match(line := text.strip())]
+
+
 def _find_reason(errors: str) -> str:
     """Return the lines with the reason: the first of ssh, the last of git."""
-    lines = [line.strip() for line in errors.splitlines()]
-    reasons = [line for line in lines if line and not line.lower().startswith(_NO_REASON)]
+    reasons = [line for line in list_error_lines(errors) if not line.lower().startswith(_NO_REASON)]
     return "; ".join(dict.fromkeys([*reasons[:1], *reasons[-1:]]))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from delegates.agent.executors.git_client import GitFailed, GitProgram
+from delegates.agent.executors.git_client import GitFailed, GitProgram, list_error_lines
 
 # Commits among which that of an earlier attempt is searched.
 _SEARCHED_COMMITS: Final = 50
@@ -21,6 +21,10 @@ _REFUSAL: Final = re.compile(
     r"|permission denied|host key verification failed",
     re.IGNORECASE,
 )
+# What git says if a connection over SSH ends before the push begins. After an error of the server, such as
+# about a key that may only read, it is a refusal; without one, the server may just be away.
+_NOT_BEGUN_PHRASE: Final = "Could not read from remote repository"
+_SERVER_ERROR: Final = re.compile(r"(?:remote: )?ERROR:")
 
 
 class PushUnanswered(GitFailed):
@@ -114,7 +118,7 @@ class FilePusher:
         except GitFailed as problem:
             if any(phrase in problem.errors for phrase in _MOVED_PHRASES):
                 return {"is_moved": True}
-            if not _REFUSAL.search(problem.errors):
+            if not _is_refusal(problem.errors):
                 raise PushUnanswered(str(problem), problem.errors) from problem
             raise GitFailed(_find_refusal(problem.errors) or str(problem), problem.errors) from problem
         return {"commit": commit}
@@ -139,9 +143,20 @@ def _build_identity(change: FilePush) -> dict[str, str]:
     }
 
 
+def _is_refusal(errors: str) -> bool:
+    """Return whether the server refused the push, so that the branch does not have the commit."""
+    if _REFUSAL.search(errors):
+        return True
+    return _NOT_BEGUN_PHRASE in errors and any(map(_SERVER_ERROR.match, list_error_lines(errors)))
+
+
 def _find_refusal(errors: str) -> str:
     """Return the lines of the server, and why it refused the branch."""
-    lines = [line.strip() for line in errors.splitlines()]
-    words = [line.removeprefix(_REMOTE_PREFIX).strip() for line in lines if line.startswith(_REMOTE_PREFIX)]
+    lines = list_error_lines(errors)
+    words = [
+        line.removeprefix(_REMOTE_PREFIX).strip()
+        for line in lines
+        if line.startswith(_REMOTE_PREFIX) or _SERVER_ERROR.match(line)
+    ]
     refusals = [line.partition(_REFUSED_PHRASE)[2].strip() for line in lines if _REFUSED_PHRASE in line]
     return "; ".join(filter(None, [*words, *refusals]))
