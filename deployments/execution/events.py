@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from django.db.models import Exists, OuterRef
+
 from deployments.execution.queries import ROLLED_BACK_OUTCOMES
 from deployments.models import Approval, ApprovalDecision, Execution, StageExecution, StepExecution
 from guards.masks import SecretMask
@@ -27,6 +29,7 @@ from pipelines.triggers.kinds.pipeline import ABORTED, FAILED, SUCCEEDED, Pipeli
 from steps.states import OPEN_STATUSES, Outcome, Status
 from web.page_paths import get_page_path
 
+_EXECUTION = StepExecution.Section.EXECUTION
 _WORST_FIRST: Final = (
     ReportedState.FAILED,
     ReportedState.ABORTED,
@@ -125,7 +128,12 @@ def _build_fact(
 
     `failure` is the one whose output is told, if it is not that of the execution.
     """
-    stages = list(execution.stages.only("execution", "status", "values").order_by("position"))
+    steps = StepExecution.objects.filter(stage=OuterRef("pk"), section=_EXECUTION, started_at__isnull=False)
+    stages = list(
+        execution.stages.only("execution", "status", "values")
+        .annotate(has_started_step=Exists(steps))
+        .order_by("position")
+    )
     # An end names no service that the execution has not deployed.
     deployed = [stage for stage in stages if _has_begun(stage)] if execution.is_over else stages
     subject = ExecutionSubject(
@@ -178,6 +186,9 @@ def _list_identifiers(stages: Iterable[StageExecution], key: str) -> tuple[str, 
 
 def _has_begun(stage: StageExecution) -> bool:
     """Return whether a stage has begun; one with the outputs of an earlier attempt is skipped."""
+    if stage.status == Status.ABORTED:
+        # An abort also ends the stage that would have begun next.
+        return bool(stage.has_started_step)  # type: ignore[attr-defined]
     return stage.status not in (Status.QUEUED, Status.SKIPPED)
 
 

@@ -205,3 +205,20 @@ def test_an_attempt_reports_no_environment_whose_results_it_reuses(
     assert started["deployments"] == [["prod", "RUNNING"]]
     assert ended["deployments"] == [["prod", "FAILED"]]
     assert "(myapp to prod)" in ended["text"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "deployments", "place"), [(0, [], ""), (5, [["dev", "ABORTED"]], "(myapp to dev)")]
+)
+def test_an_abort_reports_no_environment_whose_stage_had_not_begun(
+    drive: Drive, ruled: Ruled, write: Write, seconds: float, deployments: list[list[str]], place: str
+) -> None:
+    write_two_stages(drive, write)
+    report_to_commits(ruled)
+    execution = drive.start("done", inputs=COMMIT)
+    drive.pass_time(seconds)
+    abort_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    ended = list_reports()[-1]
+    assert (ended["event"], ended["deployments"]) == ("execution.aborted", deployments)
+    assert ("(myapp" in ended["text"], place in ended["text"]) == (bool(place), True)
