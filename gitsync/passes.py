@@ -81,8 +81,9 @@ def record_crash(pk: int, error: Exception, now: datetime) -> None:
 
 def _load(pk: int) -> GitSync:
     return GitSync.objects.select_related(
-        "scope", "connector__scope", "connector__secret__scope", "service_account__user", "lookup__task"
-    ).get(pk=pk)
+        "scope", "connector__scope", "connector__secret__scope", "service_account__user", "lookup__task",
+        "hook",
+    ).get(pk=pk)  # fmt: skip
 
 
 def _filter_due(now: datetime) -> "QuerySet[GitSync]":
@@ -188,23 +189,33 @@ class SyncPass:
     def _store(self, **values: Any) -> None:
         """Store the end of the pass. Raises `LeaseLost`.
 
-        A sync that was requested or disabled meanwhile stays so, and fetches again.
+        A sync that was pushed, requested or disabled meanwhile stays so, and fetches again.
         """
         claimed = GitSync.objects.filter(pk=self.sync.pk, fence=self.sync.fence)
         unchanged = claimed.filter(due_at=self.sync.due_at)
+        # A pass that fetches nothing, such as in an archived scope, keeps the fetch.
+        was_pushed = "lookup" in values and self._was_pushed_since_fetch()
         due = {
-            "due_at": values.pop("due_at", self.now + POLL_INTERVAL),
-            "cause": values.pop("cause", GitSync.Cause.POLL),
+            "due_at": values.pop("due_at", self.now if was_pushed else self.now + POLL_INTERVAL),
+            "cause": values.pop("cause", GitSync.Cause.PUSH if was_pushed else GitSync.Cause.POLL),
         }
         publish_change_on_commit(LIVE_SOURCE, self.sync.pk)
         if unchanged.update(**values, **due, lease_expires_at=None):
             return
         for name in ("is_requested", "requested_by"):
             values.pop(name, None)
-        # A fetch from before a request may lack the commit that it is about.
+        if claimed.filter(is_requested=False).update(**values, lease_expires_at=None):
+            return
+        # A fetch from before the request of a person may lack the commit that it is about.
         values["lookup"] = None
         if not claimed.update(**values, lease_expires_at=None):
             raise LeaseLost
+
+    def _was_pushed_since_fetch(self) -> bool:
+        """Return whether the branch was pushed after a delegate was asked for it, perhaps too late for it."""
+        lookup, hook = self.sync.lookup, getattr(self.sync, "hook", None)
+        pushed_at = hook.pushed_at if hook else None
+        return lookup is not None and pushed_at is not None and pushed_at >= lookup.requested_at
 
 
 def _make_changes(client: LocalApiClient, changes: Iterable[Change]) -> Iterator[Fault]:

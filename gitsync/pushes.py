@@ -47,8 +47,8 @@ def receive_push(key: UUID, address: str, request: HookRequest) -> bool:
         now = get_database_time()
         GitSyncHook.objects.filter(pk=hook.pk).update(pushed_at=now)
         enabled = GitSync.objects.filter(pk=hook.sync_id, is_enabled=True)
-        # A fetch that is under way may have read an earlier commit.
-        if enabled.update(due_at=now, cause=GitSync.Cause.PUSH, lookup=None):
+        # A fetch by a delegate goes on, so that a branch with many pushes is synced too; another one follows.
+        if enabled.update(due_at=now, cause=GitSync.Cause.PUSH):
             request_pass(hook.sync_id)
     return is_push
 

@@ -1,8 +1,14 @@
 """A sync of the project that follows a folder of a real repository, and passes of a worker."""
 
+import hashlib
+import hmac
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from django.http import HttpResponse
+from django.test import Client
 
 from catalog.models import Environment
 from catalog.operations import EnvironmentSpec, update_environment
@@ -59,6 +65,16 @@ FILES = {
     "other/service.yaml": SERVICE.replace("web", "other"),
 }
 RunPass = Callable[[], GitSync]
+
+
+def send_push(key: Any, secret: str, ref: str = "refs/heads/main") -> HttpResponse:
+    """Send a push to the webhook with this key, as GitHub does."""
+    payload = {"ref": ref, "before": "1" * 40, "after": "2" * 40, "head_commit": {"id": "2" * 40}}
+    body = json.dumps(payload)
+    digest = hmac.new(secret.encode(), body.encode(), hashlib.sha256).hexdigest()
+    headers = {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push"}
+    address = f"/hooks/v1/git-syncs/{key}/"
+    return Client().post(address, body, content_type="application/json", headers=headers)
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ import pytest
 from catalog.models import Environment
 from delegates.models import LookupRequest
 from gitsync.models import GitSync, GitSyncRun
-from gitsync.operations import request_sync
+from gitsync.operations import request_sync, set_up_hook
 from gitsync.passes import SyncPass
 from guards.limits import GIT_FILE_BYTES
 from rbac.models import User
+from rbac.operations.scopes import archive_scope
 from tests.fixtures.fake_delegates import hand
 from tests.fixtures.git import GitServer
-from tests.gitsync.conftest import ENVIRONMENT, RunPass
+from tests.gitsync.conftest import ENVIRONMENT, RunPass, send_push
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db
@@ -95,3 +96,51 @@ def test_a_request_uses_no_fetch_of_a_delegate_from_before_it(
     request_sync(actor=admin, sync=git_sync)
     SyncPass(under_way, get_database_time()).perform()
     assert GitSync.objects.get().lookup is None, "the pass began its fetch before the request"
+
+
+def test_a_branch_that_is_pushed_during_each_fetch_is_synced_and_fetched_again(
+    run_pass: RunPass, git_sync: GitSync, git_server: GitServer, admin: User
+) -> None:
+    use_delegates(git_sync)
+    agent = hand("net-1", tags=("net",))
+    hook, secret = set_up_hook(actor=admin, sync=git_sync, provider="github")
+    run_pass()
+    for number in range(3):
+        commit = git_server.commit({"slipway/note.md": str(number)})
+        assert send_push(hook.key, secret).status_code == 202
+        assert run_pass().cause == "PUSH"
+        assert LookupRequest.objects.filter(finished_at=None).count() == 1
+        agent.serve()
+        assert run_pass().seen_commit == commit
+        sync = run_pass()
+        assert (sync.cause, sync.lookup is None) == ("PUSH", False), "the push may have come too late"
+    agent.serve()
+    sync = run_pass()
+    assert (sync.cause, sync.lookup, sync.seen_commit) == ("POLL", None, commit)
+    assert LookupRequest.objects.count() == 4
+
+
+def test_a_push_to_a_sync_of_an_archived_scope_makes_no_further_passes(
+    run_pass: RunPass, git_sync: GitSync, admin: User
+) -> None:
+    use_delegates(git_sync)
+    hand("net-1", tags=("net",))
+    hook, secret = set_up_hook(actor=admin, sync=git_sync, provider="github")
+    run_pass()
+    archive_scope(actor=admin, scope=git_sync.scope)
+    send_push(hook.key, secret)
+    assert run_pass().cause == "POLL"
+
+
+def test_a_push_during_a_pass_keeps_the_fetch_that_the_pass_begins(
+    run_pass: RunPass, git_sync: GitSync, admin: User
+) -> None:
+    use_delegates(git_sync)
+    agent = hand("net-1", tags=("net",))
+    hook, secret = set_up_hook(actor=admin, sync=git_sync, provider="github")
+    under_way = GitSync.objects.select_related("scope", "connector", "service_account__user").get()
+    send_push(hook.key, secret)
+    SyncPass(under_way, get_database_time()).perform()
+    assert GitSync.objects.get().lookup == LookupRequest.objects.get()
+    agent.serve()
+    assert run_pass().state == "SYNCED"
