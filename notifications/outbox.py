@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 from itertools import count
+from typing import Final
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -18,12 +19,15 @@ from rbac.models import Scope
 from rbac.policy import build_not_archived_filter
 from web.clock import get_database_time
 
+# Kinds of rules that report to commits.
+COMMIT_KINDS: Final = frozenset(kind for kind, channel in CHANNELS.items() if channel.reports_commits)
 
-def notify(*facts: NotificationEvent) -> int:
+
+def notify(*facts: NotificationEvent, kinds: Collection[str] = CHANNELS.keys()) -> int:
     """Write the notifications of these events in their transaction, and return their number.
 
     The rules of an event's scope and the scopes above apply if their filters match, except rules of archived
-    scopes. Two queries in all.
+    scopes and of other kinds. Two queries in all.
     """
     if not facts:
         return 0
@@ -33,7 +37,7 @@ def notify(*facts: NotificationEvent) -> int:
         for fact in facts
         for path in fact.scope.ancestor_paths()
         for rule in rules.get(path, ())
-        if fact.event in rule.events and _is_wanted(rule, fact)
+        if fact.event in rule.events and rule.kind in kinds and _is_wanted(rule, fact)
     ]
     if not matches:
         return 0
@@ -55,9 +59,11 @@ def _is_wanted(rule: NotificationRule, fact: NotificationEvent) -> bool:
     return not channel.reports_commits or find_commit_target(rule.kind, rule.options, fact) is not None
 
 
-def list_subscribed_events(scope: Scope, events: Iterable[EventType]) -> frozenset[EventType]:
+def list_subscribed_events(
+    scope: Scope, events: Iterable[EventType], kinds: Collection[str] = CHANNELS.keys()
+) -> frozenset[EventType]:
     """Return the events that have a rule, for callers that must read more to build them."""
-    rows = _list_enabled_rules(scope.ancestor_paths())
+    rows = _list_enabled_rules(scope.ancestor_paths()).filter(kind__in=kinds)
     subscribed = {name for names in rows.values_list("events", flat=True) for name in names}
     return frozenset(event for event in events if event in subscribed)
 

@@ -19,7 +19,7 @@ from deployments.engine.steps import preconditions
 from deployments.engine.steps.context import EngineStepContext
 from deployments.engine.steps.retries import retry_step
 from deployments.engine.steps.scheduler import ENDED_BADLY
-from deployments.execution.events import notify_start
+from deployments.execution.events import notify_stage_start
 from deployments.journal.callers import CHECK_PHASE
 from deployments.models import ActionRun, StepExecution
 from pipelines.definition.deferred_expressions import resolve_spec
@@ -117,8 +117,7 @@ def start_stage(reconcile_context: ReconcileContext) -> None:
     reconcile_context.change(reconcile_context.stage, status=Status.RUNNING)
     reconcile_context.change(execution, status=Status.RUNNING, started_at=execution.started_at or now)
     with reconcile_context.commit():
-        if is_first:
-            notify_start(execution, reconcile_context.mask)
+        notify_stage_start(execution, reconcile_context.mask, is_first=is_first)
     if problem:
         first = reconcile_context.rows.list_section_steps(reconcile_context.stage)[0]
         failures.fail_step(reconcile_context, first, None, build_condition_failure("stage", problem))

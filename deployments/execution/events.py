@@ -13,6 +13,7 @@ from django.db.models import Exists, OuterRef
 from deployments.execution.queries import ROLLED_BACK_OUTCOMES
 from deployments.models import Approval, ApprovalDecision, Execution, StageExecution, StepExecution
 from guards.masks import SecretMask
+from notifications.channels.registry import CHANNELS
 from notifications.event_texts import (
     ExecutionSubject,
     add_advice,
@@ -23,7 +24,7 @@ from notifications.event_texts import (
     describe_start,
 )
 from notifications.events import EventType, NotificationEvent, ReportedState
-from notifications.outbox import list_subscribed_events, notify
+from notifications.outbox import COMMIT_KINDS, list_subscribed_events, notify
 from pipelines.triggers.commit_origins import CommitOrigin, find_commit_origin
 from pipelines.triggers.kinds.pipeline import ABORTED, FAILED, SUCCEEDED, PipelineEnd, record_pipeline_end
 from steps.states import OPEN_STATUSES, Outcome, Status
@@ -38,11 +39,15 @@ _WORST_FIRST: Final = (
 )
 
 
-def notify_start(execution: Execution, mask: SecretMask) -> None:
-    """Notify about the start of an execution."""
-    if list_subscribed_events(execution.scope, (EventType.EXECUTION_STARTED,)):
+def notify_stage_start(execution: Execution, mask: SecretMask, *, is_first: bool) -> None:
+    """Notify about the start of an execution, with its first stage; the later ones are reported to commits.
+
+    Otherwise a Git service would order the deployment of a later stage by the end of the execution.
+    """
+    kinds = CHANNELS.keys() if is_first else COMMIT_KINDS
+    if list_subscribed_events(execution.scope, (EventType.EXECUTION_STARTED,), kinds):
         fact = _build_fact(execution, describe_start(), "", mask)
-        notify(replace(fact, event=EventType.EXECUTION_STARTED))
+        notify(replace(fact, event=EventType.EXECUTION_STARTED), kinds=kinds)
 
 
 def notify_end(execution: Execution, mask: SecretMask) -> None:

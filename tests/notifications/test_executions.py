@@ -187,7 +187,7 @@ def test_git_services_are_told_only_of_environments_that_the_execution_reached(
     report_to_commits(ruled)
     write_two_stages(drive, write, failing=failing, fields=fields)
     drive.run("done", inputs=COMMIT)
-    started, ended = list_reports()
+    started, *_, ended = list_reports()
     assert started["deployments"] == [["dev", "RUNNING"]]
     assert started["environments"] == ended["environments"] == ["dev", "prod"]
     assert ended["deployments"] == deployments
@@ -222,3 +222,20 @@ def test_an_abort_reports_no_environment_whose_stage_had_not_begun(
     ended = list_reports()[-1]
     assert (ended["event"], ended["deployments"]) == ("execution.aborted", deployments)
     assert ("(myapp" in ended["text"], place in ended["text"]) == (bool(place), True)
+
+
+def test_each_stage_is_reported_to_commits_as_it_starts_and_nobody_else_is_told(
+    drive: Drive, receiver: Receiver, ruled: Ruled, write: Write
+) -> None:
+    write_two_stages(drive, write)
+    report_to_commits(ruled)
+    ruled(demo(), EventType.EXECUTION_STARTED, *EVERYTHING, identifier="people")
+    drive.run("done", inputs=COMMIT)
+    assert [report["deployments"] for report in list_reports()] == [
+        [["dev", "RUNNING"]],
+        [["dev", "SUCCEEDED"], ["prod", "RUNNING"]],
+        [["dev", "SUCCEEDED"], ["prod", "SUCCEEDED"]],
+    ]
+    Notification.objects.filter(rule__kind="GitHub").delete()
+    send_due_notifications()
+    assert receiver.events == ["execution.started", "execution.succeeded"]
