@@ -105,7 +105,7 @@ def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
         _route_batch(alive[at : at + BATCH_SIZE], hopeless, now) for at in range(0, len(alive), BATCH_SIZE)
     ]
     expired_count = sum(
-        end_queued_task(task, DelegateTask.Status.EXPIRED, _describe_expiry(task), now) for task in expired
+        end_queued_task(task, DelegateTask.Status.EXPIRED, describe_expiry(task), now) for task in expired
     )
     return RoutingRound(
         sum(part.offered for part in rounds), sum(part.failed for part in rounds), expired_count
@@ -243,7 +243,8 @@ def serialize_verdict(verdict: RuleVerdict) -> dict[str, Any]:
     }
 
 
-def _describe_expiry(task: DelegateTask) -> str:
+def describe_expiry(task: DelegateTask) -> str:
+    """Return why no delegate has taken a queued task in time, as sentences."""
     why = task.reason if task.offered_to_id is None else "The last delegate did not accept the offer."
     return f"No delegate accepted the task in time. {why.removeprefix(WAITING)}".strip()
 

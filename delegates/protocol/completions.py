@@ -185,7 +185,9 @@ def _record_reachability(task: DelegateTask, instance: DelegateInstance, answer:
     if (answer.error or {}).get("capability") is True:
         block_delegate(instance.delegate, task.criterion, _get_reason(answer))
     else:
-        allow_delegate(instance.delegate, task.criterion, task.connector)
+        # A shell is no address that only some delegates reach: scripts go to the least busy one.
+        reached = "" if task.kind == DelegateTask.Kind.SHELL else task.criterion
+        allow_delegate(instance.delegate, reached, task.connector)
 
 
 def _store_late_answer(

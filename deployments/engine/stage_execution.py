@@ -21,6 +21,7 @@ from deployments.engine.steps.retries import retry_step
 from deployments.engine.steps.scheduler import ENDED_BADLY
 from deployments.execution.events import notify_stage_start
 from deployments.journal.callers import CHECK_PHASE
+from deployments.journal.delegate_calls import describe_delegate_wait
 from deployments.models import ActionRun, StepExecution
 from pipelines.definition.deferred_expressions import resolve_spec
 from steps import conditions
@@ -373,6 +374,8 @@ def _handle_timeout(
         if isinstance(end, PhaseFinished):
             end.context.finish(keep_progress=True)
             cause = end.value if isinstance(end.value, ActionFailed) else None
+    if cause is None and (reason := describe_delegate_wait(step)):
+        cause = ActionFailed("NO_DELEGATE", reason)
     failures.fail_step(reconcile_context, step, row, build_timeout_failure(step, cause))
     return None
 

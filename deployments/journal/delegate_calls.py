@@ -12,7 +12,8 @@ from django.db import transaction
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, Undelivered, parse_error_record
 from connectors.secret_managers.base import SecretUnreadable
 from delegates.access.aws_access import ConnectorUnavailable
-from delegates.models import TaskLogChunk
+from delegates.models import DelegateTask, TaskLogChunk
+from delegates.task_queue import describe_expiry
 from deployments.engine.lease import is_abort_requested, wake_for_answer
 from deployments.engine.service_waits import get_rate_limit_key
 from deployments.journal import non_aws_calls, rate_limits, secret_values
@@ -240,6 +241,14 @@ def _get_state(error: AwsError) -> CallState:
     if isinstance(error, NotSent | Throttled):
         return CallState.NOT_SENT
     return CallState.FAILED
+
+
+def describe_delegate_wait(step: StepExecution) -> str:
+    """Return why no delegate has the newest call of a step yet; empty if no call waits for one."""
+    waiting = {"task__status": DelegateTask.Status.QUEUED, "task__offered_to": None}
+    calls = AwsCall.objects.filter(step=step, state=CallState.PLANNED, **waiting).exclude(task__reason="")
+    call = calls.select_related("task").order_by("-pk").first()
+    return describe_expiry(call.task) if call is not None and call.task is not None else ""
 
 
 # Chunks of output per pass; the rest follows in the next one.

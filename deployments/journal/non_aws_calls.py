@@ -228,9 +228,9 @@ class DelegateTaskWork:
     def _get_criterion(self) -> str:
         if self.criterion:
             return self.criterion
-        if self.kind == DelegateTask.Kind.TERRAFORM:
+        if (program := _get_program(self.kind, self.params)) is not None:
             # A delegate without the program gets no such tasks for a while.
-            return f"program {self.params.get('program', 'terraform')}"
+            return f"program {program}"
         url = (
             DelegateSiteAccess(self.connector).criterion(DELEGATE_SERVICE)
             if self.connector
@@ -353,6 +353,13 @@ def read_call_secrets(scope: Scope, params: Mapping[str, Any]) -> None:
 def _read_secrets(scope: Scope, params: Mapping[str, Any]) -> dict[str, str]:
     references = params.get("secrets") or {}
     return {path: read_referenced_secret(scope, str(reference)) for path, reference in references.items()}
+
+
+def _get_program(kind: str, params: Mapping[str, Any]) -> str | None:
+    """Return the program that a delegate needs for a task of a kind; None if it needs none."""
+    if kind == DelegateTask.Kind.TERRAFORM:
+        return str(params.get("program") or "terraform")
+    return str(params.get("interpreter") or "bash") if kind == DelegateTask.Kind.SHELL else None
 
 
 def _build_criterion(url: str) -> str:

@@ -7,9 +7,10 @@ import pytest
 from connectors.operations import create_secret
 from connectors.required_access import MissingAccess
 from connectors.usages import find_usages
-from delegates.models import Delegate, DelegateTask
+from delegates.models import AllowlistEntry, BlocklistEntry, Delegate, DelegateTask
 from delegates.task_owners import TaskAnswer
 from delegates.task_queue import route_waiting_tasks
+from deployments.execution.documents import build_execution_document
 from deployments.execution.operations import abort_execution
 from deployments.models import AwsCall, Execution, StepExecution
 from pipelines.operations.pipelines import PipelineNotRunnable
@@ -190,6 +191,38 @@ def test_a_script_without_a_delegate_says_what_to_do(write: Write, drive: Drive,
     assert execution.failure is not None
     assert execution.failure["code"] == "NO_DELEGATE"
     assert "scripts" in execution.failure["message"]
+
+
+def test_a_script_waits_for_the_shell_that_its_only_delegate_lacks_and_says_so(
+    write: Write, drive: Drive, worker: Worker
+) -> None:
+    execution = write(pipeline_text(stage_text(script_step("echo hello", more="\n    timeout: 1m")))).start()
+    reason = "this delegate has no bash"
+    error = {"kind": "TaskError", "code": "NoInterpreter", "message": reason, "capability": True}
+    for _ in range(20):
+        drive.reconcile()
+        route_waiting_tasks(get_database_time())
+        if (task := worker.take()) is not None:
+            worker.send(task, TaskAnswer("FAILED", error=error))
+    assert worker.taken_operations == ["shell"]
+    assert BlocklistEntry.objects.get().reason == reason
+    drive.pass_time(1)
+    delegate_wait = build_execution_document(execution, drive.deployer)["waits_for_delegate"]
+    assert delegate_wait is not None
+    assert reason in delegate_wait["reason"]
+    drive.until_over(execution)
+    assert execution.failure is not None
+    assert (execution.failure["code"], execution.failure["outcome"]) == ("NO_DELEGATE", "TIMED_OUT")
+    assert reason in execution.failure["message"]
+
+
+def test_scripts_spread_over_delegates_that_ran_some(write: Write, drive: Drive, worker: Worker) -> None:
+    execution = write(pipeline_text(stage_text(script_step("echo hello")))).start()
+    task = _take_task(drive, worker)
+    worker.send(task, worker.perform(task))
+    drive.until_over(execution)
+    assert execution.outcome == "COMPLETED"
+    assert not AllowlistEntry.objects.exists()
 
 
 def test_who_may_not_use_a_secret_may_neither_save_nor_run_a_script_with_it(
