@@ -22,9 +22,9 @@ from delegates.models import (
 )
 from delegates.protocol.notices import notify_task
 from delegates.queries.routing_candidates import count_free_places
-from delegates.queries.shortlists import Need, RoutingField, get_need
+from delegates.queries.shortlists import Need, Refusals, RoutingField, get_need
 from delegates.routing.decisions import WAITING, RoutingResult
-from delegates.routing.rules import RoutingRule, RuleVerdict
+from delegates.routing.rules import RuleVerdict
 from delegates.state_log import log_task_status
 from delegates.task_owners import get_task_owner
 from web.clock import get_database_time
@@ -39,6 +39,9 @@ BATCH_SIZE = 100
 MAX_STORED = 20
 # Number of waiting tasks that are routed with a new one, or when a full delegate has a free place.
 FIRST_BATCH_SIZE = 10
+NO_REFUSALS: Refusals = frozenset()
+# Decisions without a delegate, by need and refusals: who refused a task may take others of the same need.
+Hopeless = dict[tuple[Need, Refusals], RoutingResult]
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def fill_after_commit(delegate_id: int) -> None:
 def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
     expired = [task for task in tasks if task.deadline <= now]
     alive = [task for task in tasks if task.deadline > now]
-    hopeless: dict[Need, RoutingResult] = {}
+    hopeless: Hopeless = {}
     rounds = [
         _route_batch(alive[at : at + BATCH_SIZE], hopeless, now) for at in range(0, len(alive), BATCH_SIZE)
     ]
@@ -112,9 +115,7 @@ def _route(tasks: Sequence[DelegateTask], now: datetime) -> RoutingRound:
     )
 
 
-def _route_batch(
-    tasks: Sequence[DelegateTask], hopeless: dict[Need, RoutingResult], now: datetime
-) -> RoutingRound:
+def _route_batch(tasks: Sequence[DelegateTask], hopeless: Hopeless, now: datetime) -> RoutingRound:
     decisions = _decide(tasks, hopeless, now)
     changed = [(task, decision) for task, decision in decisions if _differs(task, decision)]
     offered = _write(changed, now)
@@ -127,29 +128,23 @@ def _route_batch(
 
 
 def _decide(
-    tasks: Iterable[DelegateTask], hopeless: dict[Need, RoutingResult], now: datetime
+    tasks: Iterable[DelegateTask], hopeless: Hopeless, now: datetime
 ) -> list[tuple[DelegateTask, RoutingResult]]:
-    """Return one decision for each task; a full delegate stays full for the rest of the round.
-
-    `hopeless` are the needs for which no delegate is left.
-    """
-    undecided = [task for task in tasks if get_need(task) not in hopeless]
+    """Return one decision for each task; a full delegate stays full for the rest of the round."""
+    undecided = [task for task in tasks if (get_need(task), NO_REFUSALS) not in hopeless]
     field = RoutingField(undecided, now) if undecided else None
     decided = []
     for task in tasks:
         need = get_need(task)
-        decision = hopeless.get(need) or (field.decide(task) if field else None)
-        if decision is None:
-            continue
-        if not decision.chosen and not _is_refused(decision):
-            hopeless[need] = decision
-        decided.append((task, decision))
+        decision = hopeless.get((need, NO_REFUSALS))
+        if decision is None and field is not None:
+            key = need, field.list_refusals(task)
+            decision = hopeless.get(key) or field.decide(task)
+            if not decision.chosen:
+                hopeless[key] = decision
+        if decision is not None:
+            decided.append((task, decision))
     return decided
-
-
-def _is_refused(decision: RoutingResult) -> bool:
-    """Return whether a delegate refused this task, which it may not do with others of the same need."""
-    return any(verdict.rule == RoutingRule.TRIED and not verdict.ok for verdict in decision.verdicts)
 
 
 def _differs(task: DelegateTask, decision: RoutingResult) -> bool:

@@ -89,8 +89,12 @@ class Assignments:
 
     def list_earlier_delegates(self, task: DelegateTask) -> set[int]:
         """Return the delegates that refused the task, or let its offer pass a moment ago."""
-        refused = {delegate for pk, delegate in self.refusals if pk == task.pk}
+        refused = {delegate for delegate, _ in self.list_refusals(task)}
         return refused | set(self.missed.get(task.pk, ()))
+
+    def list_refusals(self, task: DelegateTask) -> frozenset[tuple[int, str]]:
+        """Return the delegates that could not begin the task, each with its reason."""
+        return frozenset((key, reason) for (pk, key), reason in self.refusals.items() if pk == task.pk)
 
 
 def read_assignments(tasks: Sequence[DelegateTask], now: datetime) -> Assignments:

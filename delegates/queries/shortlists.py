@@ -34,6 +34,8 @@ MAX_JUDGED = 10
 SPARSE = 200
 # A request, and the connector of its tasks.
 Need = tuple[RoutingRequest, int | None]
+# Delegates that could not begin a task, each with its reason.
+Refusals = frozenset[tuple[int, str]]
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,10 @@ class RoutingField:
         self._tags = TagFilter(list(self._scopes.values()), now, common=sparse)
         self._shortlists = self._read_shortlists(tasks)
         self._pool = self._read_pool(self._list_keys(tasks))
+
+    def list_refusals(self, task: DelegateTask) -> Refusals:
+        """Return the delegates that could not begin one of the tasks, with their reasons."""
+        return self._assignments.list_refusals(task)
 
     def decide(self, task: DelegateTask) -> RoutingResult:
         """Return the decision on one of the tasks, the same as if the rules had judged all delegates."""

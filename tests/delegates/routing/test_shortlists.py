@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from connectors.models import Connector
-from delegates.models import Delegate, DelegateInstance, DelegateTag, DelegateTask, LastServed
+from delegates.models import Delegate, DelegateInstance, DelegateTag, DelegateTask, LastServed, TaskAttempt
 from delegates.models.tags import build_tags
 from delegates.queries.routing_candidates import build_own_tag, build_routing_request, read_candidate_pool
 from delegates.queries.shortlists import MAX_JUDGED, RoutingField
@@ -95,6 +95,23 @@ def test_a_batch_is_routed_with_as_many_reads_as_one_task(project: Scope) -> Non
         reads.append(sum(query["sql"].startswith("SELECT") for query in context))
     # Whoever has an offer already is read beside those without.
     assert reads[1] <= reads[0] + 3
+
+
+def test_tasks_that_one_delegate_refused_wait_with_as_many_reads_as_one(project: Scope) -> None:
+    create_equal_delegates(project, 50)
+    Delegate.objects.exclude(name="d7").update(admission="DISABLED")
+    instance, now = DelegateInstance.objects.get(delegate__name="d7"), timezone.now()
+    reads = []
+    for count in (1, 30):
+        tasks = [make_task(project, attempts=1) for _ in range(count)]
+        TaskAttempt.objects.bulk_create(
+            TaskAttempt(task=task, fence=1, instance=instance, at=now, refusal="No program") for task in tasks
+        )
+        route_waiting_tasks(now)
+        with CaptureQueriesContext(connection) as context:
+            assert route_waiting_tasks(now).offered == 0
+        reads.append(len(context))
+    assert reads[1] == reads[0]
 
 
 def test_a_task_for_a_single_delegate_reads_no_tags_of_others(project: Scope) -> None:
