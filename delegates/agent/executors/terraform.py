@@ -217,8 +217,7 @@ def run_terraform(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     with open_workspace(around.isolation) as workspace:
         run = _Run(held_task, around, job, workspace)
         if shutil.which(job.program, path=run.environment.get("PATH")) is None:
-            text = f"this delegate has no {job.program}: install it in its image"
-            return build_failure("NoTerraform", text, capability=True)
+            return _build_missing_program_failure(job.program)
         try:
             return run.run()
         except _RunFinished as over:
@@ -230,6 +229,15 @@ def run_terraform(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
             # The apply may have ended: another delegate must not begin it once more.
             log.exception("Task %s failed after its change", held_task.task.id)
             return run.build_failure_after_change(str(problem) or type(problem).__name__)
+
+
+def _build_missing_program_failure(program: str) -> TaskResult:
+    """Return the failure of a task whose PATH has no program. Raises `ValueError` if the delegate has one."""
+    # A wrong PATH of the task must not block the delegate for others.
+    if shutil.which(program) is not None:
+        raise ValueError(f"the variable PATH of the task has no folder with {program}")
+    text = f"this delegate has no {program}: install it in its image"
+    return build_failure("NoTerraform", text, capability=True)
 
 
 @dataclass

@@ -176,6 +176,27 @@ def test_a_delegate_without_the_program_lacks_a_capability(
     assert "install it in its image" in error["message"]
 
 
+def test_a_wrong_path_of_a_task_is_no_fault_of_the_delegate(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _install_program(tmp_path, monkeypatch, _TALKER)
+    error = get_error(run_task("terraform", _build_params(environment={"PATH": "/nowhere"})))
+    assert (error["code"], error["capability"]) == ("BadParameters", False)
+    assert error["message"] == "the variable PATH of the task has no folder with terraform"
+
+
+def test_a_program_that_only_the_path_of_the_task_has_is_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as installed:
+        _install_program(tmp_path, installed, _TALKER)
+        path = os.environ["PATH"]
+    monkeypatch.setenv("PATH", os.defpath)
+    assert (
+        get_error(run_task("terraform", _build_params(environment={"PATH": path})))["code"] == "ProgramFailed"
+    )
+
+
 def test_a_delegate_that_runs_no_scripts_runs_no_configuration_either() -> None:
     result = execute_task(
         create_task("terraform", _build_params()), ExecutorContext(MemoryLog(), blocks_shell=True)
