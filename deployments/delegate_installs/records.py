@@ -38,15 +38,16 @@ def build_stack_name(delegate: Delegate) -> str:
 
 def list_installation_places(delegate: Delegate) -> QuerySet[Infrastructure]:
     """Return the infrastructures where Slipway deployed a delegate and has not removed it, newest first."""
-    path, identifier = delegate.scope.path, build_identifier(delegate)
-    below = Q(environment__scope__path=path) | Q(environment__scope__path__startswith=f"{path}/")
+    identifier = build_identifier(delegate)
     runs = Execution.objects.filter(
         scope=OuterRef("environment__scope"), pipeline__identifier=identifier
     ).order_by("-created_at")
     removals = StageExecution.objects.filter(
         execution=OuterRef("last_run"), identifier=REMOVAL_STAGE, execution__status=Status.SUCCESS
     )
-    places = Infrastructure.objects.filter(below, environment__identifier=identifier)
+    places = Infrastructure.objects.filter(
+        _is_below(delegate, "environment__scope"), environment__identifier=identifier
+    )
     left = places.alias(last_run=Subquery(runs.values("pk")[:1])).filter(~Exists(removals))
     return left.select_related("environment__scope", "connector__scope").order_by("-pk")
 
@@ -77,27 +78,43 @@ class DeployedParts:
 
 
 def list_deployed_parts(delegate: Delegate, project: Scope) -> DeployedParts:
-    """Return what the last deployments of a delegate made.
+    """Return what the last deployments of a delegate by a project made, and the stacks of all projects.
 
     After a deployment that was rolled back, what runs again has a new id of ECS: then the task definitions of
-    the earlier deployments belong to them.
+    the earlier deployments belong to them. Projects with the same account and region share the stack.
     """
-    steps = StepExecution.objects.filter(
-        stage__execution__scope=project,
-        stage__execution__pipeline__identifier=build_identifier(delegate),
-        type__in=("CreateStack", "EcsRollingDeploy"),
-    )
-    # Not by number, which starts again if the pipeline was deleted and created anew.
-    rows = list(
-        steps.select_related("stage__execution").order_by("-stage__execution__created_at")[: 2 * _MOST_RUNS]
-    )
-    deployed = [step for step in rows if step.type == "EcsRollingDeploy"]
+    steps = _list_steps(delegate, "EcsRollingDeploy").filter(stage__execution__scope=project)
+    # Runs that failed early made nothing.
+    made = Q(outputs__has_key="deploymentId") | Q(outputs__has_key="taskDefinitionArn")
+    deployed = list(steps.filter(made)[:_MOST_RUNS])
     completed = [step for step in deployed if step.stage.execution.outcome == "COMPLETED"]
     ids = _list_outputs(deployed, "deploymentId")
-    if deployed and deployed[0] not in completed:
+    if deployed and steps.first() not in completed:
         ids += _list_outputs(completed, "taskDefinitionArn")
-    stacks = _list_outputs((step for step in rows if step.type == "CreateStack"), "stackId")
-    return DeployedParts(tuple(ids), tuple(stacks))
+    return DeployedParts(tuple(ids), tuple(_list_stacks(delegate)))
+
+
+def _list_stacks(delegate: Delegate) -> list[str]:
+    """Return the ids of the stacks that deployments of a delegate made, the newest first."""
+    steps = _list_steps(delegate, "CreateStack").filter(
+        _is_below(delegate, "stage__execution__scope"), outputs__has_key="stackId"
+    )
+    return list(dict.fromkeys(str(stack) for stack in steps.values_list("outputs__stackId", flat=True)))
+
+
+def _list_steps(delegate: Delegate, kind: str) -> QuerySet[StepExecution]:
+    """Return the steps of a kind in the runs of a delegate, the newest run first."""
+    steps = StepExecution.objects.filter(
+        stage__execution__pipeline__identifier=build_identifier(delegate), type=kind
+    )
+    # Not by number, which starts again if the pipeline was deleted and created anew.
+    return steps.select_related("stage__execution").order_by("-stage__execution__created_at")
+
+
+def _is_below(delegate: Delegate, field: str) -> Q:
+    """Return the condition that the scope in a field is that of a delegate or below."""
+    path = delegate.scope.path
+    return Q(**{f"{field}__path": path}) | Q(**{f"{field}__path__startswith": f"{path}/"})
 
 
 def _list_outputs(steps: Iterable[StepExecution], name: str) -> list[str]:

@@ -65,9 +65,15 @@ def delegate(admin: User, project: Scope) -> Delegate:
     return create_delegate(actor=admin, scope=project, name="eu", answers=ANSWERS, token=token)
 
 
-def deploy(admin: User, delegate: Delegate, connector: Connector, outcome: str = "COMPLETED") -> Execution:
+def deploy(
+    admin: User,
+    delegate: Delegate,
+    connector: Connector,
+    outcome: str = "COMPLETED",
+    project: Scope | None = None,
+) -> Execution:
     """Deploy the delegate, and write down the end as the engine would."""
-    project = delegate.scope
+    project = project or delegate.scope
     plan = plan_delegate_deployment(actor=admin, delegate=delegate, project=project, connector=connector)
     run = deploy_delegate(actor=admin, plan=plan)
     steps = StepExecution.objects.filter(stage__execution=run)
@@ -113,6 +119,33 @@ def test_a_deployment_updates_no_stack_but_those_of_its_own_deployments(
     runs = [deploy(admin, delegate, connector) for _ in range(2)]
     specs = [StepExecution.objects.get(stage__execution=run, type="CreateStack").spec for run in runs]
     assert [(spec["onlyExpected"], spec["expected"]) for spec in specs] == [(True, []), (True, [STACK])]
+
+
+def get_expected_stacks(run: Execution) -> list[str]:
+    return list(StepExecution.objects.get(stage__execution=run, type="CreateStack").spec["expected"])
+
+
+def test_the_stack_of_a_delegate_stays_its_own_after_many_runs_that_failed_early(
+    admin: User, deployed: Delegate, connector: Connector
+) -> None:
+    for _ in range(21):
+        run = deploy(admin, deployed, connector, "ROLLED_BACK")
+        StepExecution.objects.filter(stage__execution=run).update(outputs={})
+    assert get_expected_stacks(deploy(admin, deployed, connector)) == [STACK]
+    assert STACK in list_deployed_parts(deployed, deployed.scope).stacks
+    StepExecution.objects.filter(stage__execution__number__gt=1).update(outputs={})
+    assert list_deployed_parts(deployed, deployed.scope).deployments == ("ecs-svc/1", f"{DEFINITION}1")
+
+
+def test_projects_with_the_same_account_share_the_stack_of_a_delegate(
+    admin: User, account: Scope, project: Scope, other_project: Scope
+) -> None:
+    token = make_token(account, "shared", f"slp_dlt_0123{planted('token')}")
+    shared = create_delegate(actor=admin, scope=account, name="shared", answers=ANSWERS, token=token)
+    connector = make_connector(account, "aws")
+    deploy(admin, shared, connector, project=project)
+    assert get_expected_stacks(deploy(admin, shared, connector, project=other_project)) == [STACK]
+    assert list_deployed_parts(shared, other_project).deployments == ("ecs-svc/1",)
 
 
 def test_what_runs_after_a_rollback_is_known_by_its_task_definition(
