@@ -124,6 +124,7 @@ def run_pipeline(  # noqa: PLR0913 - the settings of a run
         artifact_tag=artifact_tag,
         inputs=values,
         is_replay=replays is not None or (start is not None and not start.is_whole),
+        has_run=source is not None,
     )
     if digest:
         request = replace(request, artifact=request.artifact | {"digest": digest})

@@ -31,7 +31,8 @@ def load_execution_documents(actor: User, resource: str) -> list[NamedDocument]:
         raise NotVisible("This execution does not exist, or you cannot view it.")
     return [
         NamedDocument(
-            str(execution), build_execution_document(execution, parse_valid_pipeline(execution.yaml))
+            str(execution),
+            build_execution_document(execution, parse_valid_pipeline(execution.yaml, has_run=True)),
         )
     ]
 
@@ -85,7 +86,7 @@ def _list_recent(actor: User, scope: Scope, count: int, build: Build) -> Iterato
     rows = list_visible_executions(actor, scope).defer(None).order_by("-created_at", "-pk")
     for execution in rows[:count]:
         try:
-            spec = parse_pipeline(execution.yaml)
+            spec = parse_pipeline(execution.yaml, has_run=True)
         except InvalidPipelineError:
             # Valid for an earlier release.
             continue

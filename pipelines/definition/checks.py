@@ -182,9 +182,11 @@ def _list_execution_steps(spec: Mapping[str, Any]) -> tuple[NestedSteps, NestedS
     return flatten_steps(steps, ("execution", "steps")), flatten_steps(back, ("execution", "rollbackSteps"))
 
 
-def find_problems(value: Mapping[str, Any], document: Document) -> Iterator[PipelineProblem]:
-    """Yield the problems that prevent a schema-valid pipeline from running."""
-    for where, message in find_variable_problems(value.get("variables", {})):
+def find_problems(
+    value: Mapping[str, Any], document: Document, *, has_run: bool = False
+) -> Iterator[PipelineProblem]:
+    """Yield the problems that prevent a schema-valid pipeline from running, or from running again."""
+    for where, message in find_variable_problems(value.get("variables", {}), has_run=has_run):
         yield build_problem(("pipeline", "variables", *where), message, document)
     nameable = ExpressionChecker(value.get("variables", {}))
     stages = [item["stage"] for item in value["stages"]]

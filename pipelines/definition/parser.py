@@ -1,5 +1,6 @@
 """Parser that turns the YAML of a pipeline into stages, groups and steps."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from pipelines.definition.checks import (
     list_provisioner_steps,
 )
 from pipelines.definition.nesting import DocumentPath, NestedStep, NestedSteps
-from pipelines.definition.schema import PIPELINE_SCHEMA
+from pipelines.definition.schema import EARLIER_PATTERNS, PIPELINE_SCHEMA
 from pipelines.definition.schema_messages import describe_violation, list_unknown_keys
 from pipelines.inputs.variables import PipelineVariable, parse_variables
 from steps.failure_strategies import parse_duration, parse_failure_strategies
@@ -105,8 +106,11 @@ class PipelineSpec:
     stages: tuple[StageSpec, ...]
 
 
-def parse_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
+def parse_pipeline(text: str, name: str = "pipeline", *, has_run: bool = False) -> PipelineSpec:
     """Parse the YAML of a pipeline.
+
+    YAML that `has_run` is stored with its execution and cannot be corrected, so that rules which are newer
+    than such YAML do not apply to it.
 
     Raises `InvalidPipelineError` with all problems, each with path and line.
     """
@@ -114,12 +118,17 @@ def parse_pipeline(text: str, name: str = "pipeline") -> PipelineSpec:
         document = parse_document(text, name)
     except BadDocument as bad:
         raise InvalidPipelineError([PipelineProblem("", bad.message, bad.line, bad.column)]) from bad
-    if errors := list(_VALIDATOR.iter_errors(document.value)):
+    errors = [
+        error
+        for error in _VALIDATOR.iter_errors(document.value)
+        if not (has_run and _was_valid_earlier(error))
+    ]
+    if errors:
         problems = [_build_schema_problem(error, document) for error in errors[:MOST_PROBLEMS]]
         problems += find_step_faults(document.value, document)
         raise InvalidPipelineError(sorted(problems, key=lambda problem: problem.line or 0)[:MOST_PROBLEMS])
     value = document.value["pipeline"]
-    problems = list(find_problems(value, document))
+    problems = list(find_problems(value, document, has_run=has_run))
     if problems:
         raise InvalidPipelineError(problems)
     return PipelineSpec(
@@ -243,6 +252,11 @@ def _build_default_name(leaf: NestedStep, nested: NestedSteps, title: str) -> st
 def _build_schema_problem(error: ValidationError, document: Document) -> PipelineProblem:
     is_of_value = not list_unknown_keys(error) and not isinstance(error.instance, dict | list)
     return build_problem(_get_error_path(error), describe_violation(error), document, of_value=is_of_value)
+
+
+def _was_valid_earlier(error: ValidationError) -> bool:
+    earlier = EARLIER_PATTERNS.get(str(error.validator_value)) if error.validator == "pattern" else None
+    return earlier is not None and re.search(earlier, str(error.instance)) is not None
 
 
 def _get_error_path(error: ValidationError) -> DocumentPath:

@@ -86,11 +86,17 @@ FAILURE_STRATEGIES = {
 IDENTIFIER_PATTERN = f"^[A-Za-z_][A-Za-z0-9_$]{{0,127}}{_END}"
 _IDENTIFIER = {"type": "string", "pattern": IDENTIFIER_PATTERN}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 128}
-VARIABLE_NAME_PATTERN = f"^[A-Za-z_$][A-Za-z0-9_$-]{{0,127}}{_END}"
+# The names that the path of an expression can have.
+VARIABLE_NAME_PATTERN = f"^[A-Za-z_$][\\w$-]{{0,127}}{_END}"
 _VARIABLES = {
     "type": "object",
     "propertyNames": {"pattern": VARIABLE_NAME_PATTERN},
     "additionalProperties": {"type": ["string", "number", "integer", "boolean", "object"]},
+}
+# Stored YAML that ran under an earlier pattern can be run again.
+EARLIER_PATTERNS = {
+    DURATION_PATTERN: f"^[1-9][0-9]{{0,4}}[smhd]{_END}",
+    VARIABLE_NAME_PATTERN: "",
 }
 _SELECTORS = {
     "type": "array",

@@ -105,16 +105,21 @@ def format_variable_value(value: Any) -> str:
 def parse_variables(definitions: Mapping[str, Any]) -> tuple[PipelineVariable, ...]:
     """Return the variables of a pipeline.
 
-    Raises `InvalidVariableError` for problems that `find_variable_problems` reports.
+    Raises `InvalidVariableError` for problems that `find_variable_problems` reports of YAML that has run.
     """
-    return tuple(_parse_variable(str(name), value) for name, value in definitions.items())
+    return tuple(_parse_variable(str(name), value, has_run=True) for name, value in definitions.items())
 
 
-def find_variable_problems(definitions: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the problems of variables: path below `variables`, and message."""
+def find_variable_problems(
+    definitions: Mapping[str, Any], *, has_run: bool = False
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the problems of variables: path below `variables`, and message.
+
+    The types of allowed values are not compared in YAML that `has_run`: earlier releases did not.
+    """
     for name, value in definitions.items():
         try:
-            _parse_variable(str(name), value)
+            _parse_variable(str(name), value, has_run=has_run)
         except InvalidVariableError as bad:
             yield (str(name), *((bad.key,) if bad.key else ())), str(bad)
 
@@ -189,7 +194,7 @@ def _build_error(name: str, message: str) -> dict[str, str]:
     return {"path": f"inputs.{name}", "message": message}
 
 
-def _parse_variable(name: str, definition: Any) -> PipelineVariable:
+def _parse_variable(name: str, definition: Any, *, has_run: bool) -> PipelineVariable:
     if isinstance(definition, Mapping):
         variable = _parse_typed_variable(name, definition)
     elif isinstance(definition, str) and definition.startswith(_RUNTIME_INPUT):
@@ -204,7 +209,7 @@ def _parse_variable(name: str, definition: Any) -> PipelineVariable:
         raise InvalidVariableError(
             f"the pattern {fault}", "pattern" if isinstance(definition, Mapping) else ""
         )
-    if problem := variable.describe_choice_problem():
+    if not has_run and (problem := variable.describe_choice_problem()):
         is_key = isinstance(definition, Mapping) and "allowedValues" in definition
         raise InvalidVariableError(problem, "allowedValues" if is_key else "")
     if variable.value is not None and (problem := variable.describe_problem(variable.value)):

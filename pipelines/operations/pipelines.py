@@ -106,10 +106,10 @@ def delete_pipeline(*, actor: User, pipeline: Pipeline) -> None:
             Pipeline.with_deleted.filter(pk=pipeline.pk).delete()
 
 
-def parse_valid_pipeline(yaml: str) -> PipelineSpec:
-    """Parse the YAML of a pipeline. Raises `PipelineNotRunnable`."""
+def parse_valid_pipeline(yaml: str, *, has_run: bool = False) -> PipelineSpec:
+    """Parse the YAML of a pipeline, or of an execution, which `has_run`. Raises `PipelineNotRunnable`."""
     try:
-        return parse_pipeline(yaml)
+        return parse_pipeline(yaml, has_run=has_run)
     except InvalidPipelineError as bad:
         errors = [
             {"path": p.path, "message": p.message, "line": p.line, "column": p.column} for p in bad.problems

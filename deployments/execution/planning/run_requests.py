@@ -52,15 +52,17 @@ def validate_run(
     inputs: Mapping[str, Any],
     is_preview: bool = False,
     is_replay: bool = False,
+    has_run: bool = False,
 ) -> RunRequest:
     """Validate a run of this YAML, and the user's access to all its resources.
 
-    A preview asks for no secrets and accepts missing inputs; a replay uses the files of its run.
+    A preview asks for no secrets and accepts missing inputs; a replay uses the files of its run. YAML that
+    `has_run`, as in each replay, is not refused by rules that are newer than it.
 
     Raises `PipelineNotRunnable` for an invalid pipeline, `BadInput` for a wrong tag or input.
     """
     require(actor, "core_pipeline_execute", pipeline)
-    spec = parse_valid_pipeline(yaml)
+    spec = parse_valid_pipeline(yaml, has_run=has_run or is_replay)
     targets = resolve_targets(spec, pipeline.scope, has_manifests=is_replay)
     # R082: users need access to all resources that the pipeline uses for them.
     require_access(actor, list_run_needs(spec, targets, pipeline.scope))

@@ -55,6 +55,15 @@ def test_a_variable_has_a_name_that_an_expression_can_have(variables: str, messa
     assert problem.line == 4
 
 
+def test_the_name_of_a_variable_may_have_letters_of_any_language():
+    text = PIPELINE.replace(
+        "strategy: Rolling",
+        "execution: {steps: [{step: {identifier: go, type: Http, spec: {url: 'https://a/<+pipeline.variables.größe>'}}}]}",
+    )
+    (variable,) = parse_pipeline(text.replace("  stages:", "  variables: {größe: x}\n  stages:", 1)).variables
+    assert variable.name == "größe"
+
+
 def test_a_key_that_does_not_belong_is_placed_where_it_stands():
     text = PIPELINE.replace("serviceRef: myapp", "serviceref: myapp", 1)
     with pytest.raises(InvalidPipelineError) as bad:
