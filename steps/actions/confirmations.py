@@ -76,13 +76,15 @@ def is_read_stale(context: StepContext) -> bool:
     return bool(context.save_for_rollback("reads may be stale", has_recent_write(context)))
 
 
-def is_observed_twice(context: StepContext, state: str, read_started_at: datetime) -> bool:
-    """Return whether an unexpected state was observed twice, thirty seconds apart.
+def is_observed_twice(
+    context: StepContext, state: str, read_started_at: datetime, interval: timedelta = RECHECK_INTERVAL
+) -> bool:
+    """Return whether an unexpected state was observed twice, thirty seconds or another interval apart.
 
     Reads may go backwards, so one observation is not proof. `clear_observation` removes it.
     """
     since = context.progress.setdefault(f"odd: {state}", read_started_at.isoformat())
-    return read_started_at - datetime.fromisoformat(since) >= RECHECK_INTERVAL
+    return read_started_at - datetime.fromisoformat(since) >= interval
 
 
 def clear_observation(context: StepContext, state: str) -> None:

@@ -23,7 +23,8 @@ class HealthVerdict(Enum):
     COMPLETED = "completed"
     FAILED = "failed"
     ROLLED_BACK_BY_AWS = "rolled back by AWS"
-    # The following may be a stale read and count only when observed twice.
+    # The following may be a stale read or pass, and count only when observed twice.
+    MAYBE_FAILED = "the failed deployment is PRIMARY"
     MAYBE_NO_TASKS = "the desired count is 0"
     MAYBE_BACK = "the previous deployment is PRIMARY"
     MAYBE_SUPERSEDED = "an unknown deployment is PRIMARY"
@@ -93,9 +94,12 @@ def _evaluate_failed(
 ) -> HealthVerdict:
     if service.primary is not None and service.primary.id != deployment.id:
         return HealthVerdict.ROLLED_BACK_BY_AWS
-    # Marked FAILED a moment before AWS makes the old deployment PRIMARY again.
-    rolls_back = _rolls_back(service, deployment) and bool(own_deployment.primary_before)
-    return HealthVerdict.GOING if rolls_back else HealthVerdict.FAILED
+    if not own_deployment.primary_before or not _rolls_back(service, deployment):
+        return HealthVerdict.FAILED
+    if was_rolled_back_by_aws(service, own_deployment):
+        return HealthVerdict.GOING
+    # Marked FAILED a moment before AWS makes the old deployment PRIMARY again, unless none ever completed.
+    return HealthVerdict.MAYBE_FAILED
 
 
 def _evaluate_primary(

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from aws.apis.ecs_types import EcsService
 from steps.actions.base import Action, ActionFailed, action
-from steps.actions.confirmations import clear_observation, is_observed_twice
+from steps.actions.confirmations import RECHECK_INTERVAL, clear_observation, is_observed_twice
 from steps.actions.context import ServiceObservation, StepContext
 from steps.actions.ecs_service.daemons import describe_missing_instances, is_daemon
 from steps.actions.ecs_service.deployment_health import (
@@ -36,11 +36,14 @@ from steps.actions.ecs_service.task_failures import (
 )
 
 _UNCERTAIN_VERDICTS = (
+    HealthVerdict.MAYBE_FAILED,
     HealthVerdict.MAYBE_BACK,
     HealthVerdict.MAYBE_SUPERSEDED,
     HealthVerdict.MAYBE_NO_TASKS,
     HealthVerdict.MAYBE_GONE,
 )
+# Time in which AWS begins the rollback of a failed deployment, if there is a completed one.
+_ROLLBACK_DELAY = timedelta(minutes=1)
 
 
 # Progress keys of the time after ECS reported completion.
@@ -214,8 +217,9 @@ def _fail_on_verdict(
             clear_observation(context, uncertain.value)
             continue
         is_certain = is_verdict_certain(verdict, observation.service, own_deployment)
+        interval = _ROLLBACK_DELAY if verdict is HealthVerdict.MAYBE_FAILED else RECHECK_INTERVAL
         if is_certain or (
-            is_observed_twice(context, uncertain.value, observation.read_started_at)
+            is_observed_twice(context, uncertain.value, observation.read_started_at, interval)
             and _is_conclusive_read(context, verdict, own_deployment, observation)
         ):
             outcome, text = _describe_outcome(verdict, observation, own_deployment)
@@ -232,8 +236,11 @@ def _quote_reason(sentence: str, observation: ServiceObservation, own_deployment
 def _describe_outcome(
     verdict: HealthVerdict, observation: ServiceObservation, own_deployment: OwnDeployment
 ) -> tuple[str, str]:
-    """Return the outcome of a deployment that others ended, and the sentence for it."""
+    """Return the outcome of a deployment that AWS or others ended, and the sentence for it."""
     service, name = observation.service, observation.name
+    if verdict is HealthVerdict.MAYBE_FAILED:
+        sentence = "AWS marked this deployment as failed and did not roll it back"
+        return "FAILED", _quote_reason(sentence, observation, own_deployment)
     if verdict is HealthVerdict.MAYBE_GONE or service is None or service.primary is None:
         return "FAILED", f"Service {name} was deleted outside Slipway."
     if verdict is HealthVerdict.MAYBE_NO_TASKS and is_daemon(service.raw):

@@ -1,5 +1,6 @@
 """One sight of an ECS service, judged: what is there, what it may mean, and when it is certain."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -91,10 +92,10 @@ def test_behind_a_classic_load_balancer_the_only_deployment_is_completed_when_it
 @pytest.mark.parametrize(
     ("configuration", "reason", "verdict"),
     [
-        ({"alarms": {"enable": True, "rollback": True}}, "alarm detected", HealthVerdict.GOING),
+        ({"alarms": {"enable": True, "rollback": True}}, "alarm detected", HealthVerdict.MAYBE_FAILED),
         ({"alarms": {"enable": True, "rollback": False}}, "alarm detected", HealthVerdict.FAILED),
         ({"alarms": {"enable": True, "rollback": True}}, "ECS circuit breaker: x", HealthVerdict.FAILED),
-        ({"deploymentCircuitBreaker": {"enable": True, "rollback": True}}, "", HealthVerdict.GOING),
+        ({"deploymentCircuitBreaker": {"enable": True, "rollback": True}}, "", HealthVerdict.MAYBE_FAILED),
     ],
 )
 def test_a_failed_deployment_waits_for_the_rollback_of_whatever_failed_it(
@@ -103,6 +104,16 @@ def test_a_failed_deployment_waits_for_the_rollback_of_whatever_failed_it(
     state = service(deployment(2, rolloutState="FAILED", rolloutStateReason=reason))
     state.raw["deploymentConfiguration"] = configuration
     assert evaluate_deployment(state, OURS) is verdict
+
+
+def test_a_failed_deployment_that_aws_rolls_back_has_not_failed_yet() -> None:
+    event = "(service myapp) rolling back to deployment ecs-svc/1."
+    state = service(deployment(2, rolloutState="FAILED"), events=(event,))
+    state.raw["deploymentConfiguration"] = {"deploymentCircuitBreaker": {"enable": True, "rollback": True}}
+    assert evaluate_deployment(state, OURS) is HealthVerdict.GOING
+    assert evaluate_deployment(state, replace(OURS, known_events=frozenset([event]))) is (
+        HealthVerdict.MAYBE_FAILED
+    )
 
 
 def test_nothing_runs_on_purpose_where_our_write_asked_for_nothing() -> None:

@@ -1,6 +1,7 @@
 """The main job: a rolling deployment, watched from its first call to its true outcome."""
 
 import pytest
+import yaml
 
 from catalog.models import Infrastructure, Service
 from catalog.operations import ManifestSpec, OverrideSpec, override_service
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SERVICE_FILE = "/ECS Tutorial/CreateServiceRequest.yaml"
 TASK_FILE = "/ECS Tutorial/RegisterTaskDefinitionRequest.yaml"
+_ALARM_STATE = {"AlarmName": "errors", "StateReason": "test"}
 
 
 def _get_result(execution: Execution) -> tuple[str, str]:
@@ -27,6 +29,24 @@ def _edit(path: str, old: str, new: str) -> None:
     assert old in node.content
     node.content = node.content.replace(old, new)
     node.save()
+
+
+def _add_alarm(drive: Drive) -> None:
+    metric = {"Namespace": "Shop", "MetricName": "Errors", "Period": 60, "EvaluationPeriods": 1}
+    rule = {"Threshold": 1, "ComparisonOperator": "GreaterThanThreshold", "Statistic": "Sum"}
+    drive.call("cloudwatch", "PutMetricAlarm", {"AlarmName": "errors", **metric, **rule})
+
+
+def _create_service_that_never_ran(drive: Drive) -> None:
+    """Create the ECS service with an image that does not exist: AWS has no deployment to return to."""
+    files = {path: FileNode.objects.get(path=path).content for path in (SERVICE_FILE, TASK_FILE)}
+    image = files[TASK_FILE].replace("<+primary.artifact.image>", "nginx:nopull")
+    task = drive.call("ecs", "RegisterTaskDefinition", yaml.safe_load(image))["taskDefinition"]
+    service = yaml.safe_load(files[SERVICE_FILE])
+    drive.call(
+        "ecs", "CreateService", {**service, "cluster": "demo", "taskDefinition": task["taskDefinitionArn"]}
+    )
+    drive.pass_time(10)
 
 
 def test_a_first_deployment_creates_the_service_and_tells_it_line_by_line(drive: Drive) -> None:
@@ -124,26 +144,59 @@ def test_aws_rolling_back_by_its_breaker_is_not_a_success(drive: Drive) -> None:
 def test_an_alarm_that_ends_a_deployment_is_named(
     drive: Drive, is_rolled_back: bool, outcome: str, sentence: str
 ) -> None:
-    metric = {"Namespace": "Shop", "MetricName": "Errors", "Period": 60, "EvaluationPeriods": 1}
-    rule = {"Threshold": 1, "ComparisonOperator": "GreaterThanThreshold", "Statistic": "Sum"}
-    drive.call("cloudwatch", "PutMetricAlarm", {"AlarmName": "errors", **metric, **rule})
+    _add_alarm(drive)
     alarms = f"{{alarmNames: [errors], enable: true, rollback: {str(is_rolled_back).lower()}}}"
     _edit(SERVICE_FILE, "deploymentConfiguration:\n", f"deploymentConfiguration:\n  alarms: {alarms}\n")
     drive.run("1.27")
     execution = drive.start("1.28")
     drive.pass_time(15)
-    state = {"AlarmName": "errors", "StateReason": "test"}
-    drive.call("cloudwatch", "SetAlarmState", {**state, "StateValue": "ALARM"})
+    drive.call("cloudwatch", "SetAlarmState", {**_ALARM_STATE, "StateValue": "ALARM"})
     for _ in range(120):
         if any(sentence in line for line in drive.log(execution)):
             break
         drive.pass_time(1)
     # It would fail the deployment of our rollback too.
-    drive.call("cloudwatch", "SetAlarmState", {**state, "StateValue": "OK"})
+    drive.call("cloudwatch", "SetAlarmState", {**_ALARM_STATE, "StateValue": "OK"})
     drive.until_over(execution)
     assert _get_result(execution) == ("FAILED", outcome), drive.log(execution)
     assert execution.failure["message"].startswith(sentence)
     assert "alarms were triggered: errors" in execution.failure["message"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "tag", "state", "sentence"),
+    [
+        (
+            "alarms: {alarmNames: [errors], enable: true, rollback: true}",
+            "1.28",
+            "ALARM",
+            "alarms were triggered",
+        ),
+        ("deploymentCircuitBreaker: {enable: true, rollback: true}", "crash", "OK", "circuit breaker"),
+    ],
+    ids=["alarm", "circuit breaker"],
+)
+def test_a_failed_deployment_that_aws_cannot_roll_back_ends_after_about_a_minute(
+    drive: Drive, rule: str, tag: str, state: str, sentence: str
+) -> None:
+    _create_service_that_never_ran(drive)
+    _add_alarm(drive)
+    _edit(SERVICE_FILE, "deploymentConfiguration:\n", f"deploymentConfiguration:\n  {rule}\n")
+    execution = drive.start(tag)
+    drive.pass_time(15)
+    drive.call("cloudwatch", "SetAlarmState", {**_ALARM_STATE, "StateValue": state})
+    while drive.service()["deployments"][0]["rolloutState"] != "FAILED":
+        drive.pass_time(1)
+    drive.pass_time(50)
+    execution.refresh_from_db()
+    assert not execution.failure
+    drive.pass_time(40)
+    # It would fail the deployment of our rollback too.
+    drive.call("cloudwatch", "SetAlarmState", {**_ALARM_STATE, "StateValue": "OK"})
+    execution.refresh_from_db()
+    message = execution.failure["message"]
+    assert message.startswith("AWS marked this deployment as failed and did not roll it back: ")
+    assert sentence in message
 
 
 def test_what_aws_rolled_back_before_its_lost_answer_was_confirmed_keeps_its_id_and_its_diagnosis(
