@@ -7,15 +7,19 @@ from collections.abc import Iterator, Sequence
 
 from catalog.manifests.checks import check_deployable
 from catalog.manifests.kinds import SERVICE_DEFINITION
-from catalog.models import Service, ServiceOverride
+from catalog.manifests.stores import INLINE
+from catalog.models import Artifact, Service, ServiceOverride
 from catalog.overrides.effective_manifests import get_file_scope, merge_visible_manifests
 from catalog.overrides.override_sets import ManifestRow, build_manifest_row, load_override_set
-from pipelines.definition.parser import InvalidPipelineError, StageSpec, parse_pipeline
+from pipelines.definition.parser import InvalidPipelineError, StageSpec, StepSpec, parse_pipeline
 from pipelines.definition.stage_targets import ReferenceProblem, StageTarget, find_stage_targets
+from pipelines.definition.step_manifest_sources import list_sources
+from pipelines.definition.step_manifests import is_program
 from pipelines.models import Pipeline
 from pipelines.queries import list_pipelines_using
 from rbac.models import Scope, User
 from rbac.policy import Principal, can
+from steps.expressions import find_paths
 from web.http.problems import BadInput
 
 BLUE_GREEN_STEP = "EcsBlueGreenCreateService"
@@ -24,6 +28,8 @@ CLASSIC_STEPS = frozenset({"EcsRollingDeploy", "EcsCanaryDeploy", BLUE_GREEN_STE
 DEPLOY_STEPS = CLASSIC_STEPS | {"EcsNativeDeploy"}
 # Steps that need a desired count, or traffic for a second version.
 REPLICA_STEPS = frozenset({"EcsCanaryDeploy", "EcsNativeDeploy", BLUE_GREEN_STEP})
+# First words of the expressions with the image of a run.
+_IMAGE_ROOTS = ("artifact", "primary")
 # Text of every pipeline with the blue/green step or strategy.
 _BLUE_GREEN_MARKER = "BlueGreen"
 
@@ -47,6 +53,44 @@ def list_deploying_stages(text: str) -> list[StageSpec]:
     except InvalidPipelineError:
         return []
     return [stage for stage in stages if any(step.type in DEPLOY_STEPS for step in stage.steps)]
+
+
+def find_image_conflicts(targets: Sequence[StageTarget]) -> list[ReferenceProblem]:
+    """Return the stages that deploy a service with another image than the run: that of the first service.
+
+    Stages that only scale a service, run a script or wait for an approval have no conflict.
+    """
+    services = {target.service.pk for target in targets}
+    if len(services) == 1:
+        return []
+    artifacts = {artifact.service_id: artifact for artifact in Artifact.objects.filter(service__in=services)}
+    targets_with_image = [target for target in targets if target.service.pk in artifacts]
+    conflicts = []
+    for target in targets_with_image[1:]:
+        first = targets_with_image[0].service
+        image, first_image = artifacts[target.service.pk], artifacts[first.pk]
+        is_same = (image.image, image.source) == (first_image.image, first_image.source)
+        steps = (*target.spec.steps, *target.spec.rollback_steps)
+        if not is_same and any(map(_may_use_image, steps)):
+            text = (
+                f"service {target.service.identifier} has another image or image source than service "
+                f"{first.identifier}, and a run deploys one image: give each service a pipeline of its own, "
+                "and start one after the other with a trigger"
+            )
+            conflicts.append(ReferenceProblem(f"{target.path}.service.serviceRef", text))
+    return conflicts
+
+
+def _may_use_image(step: StepSpec) -> bool:
+    """Return whether a step uses the image of the run; files are not read, so a step with one may."""
+    return (
+        step.type in DEPLOY_STEPS
+        or any(path.partition(".")[0] in _IMAGE_ROOTS for _, path in find_paths(step.spec))
+        or any(
+            source["store"] != INLINE and not is_program(source)
+            for source in list_sources(step.type, step.spec)
+        )
+    )
 
 
 def require_deployable_service(service: Service, actor: User) -> None:

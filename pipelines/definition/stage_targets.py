@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog.manifests.locations import load_named_connectors
-from catalog.models import Artifact, Environment, Infrastructure, Service
+from catalog.models import Environment, Infrastructure, Service
 from catalog.overrides.override_sets import ServiceOverrideSet, load_override_set
 from catalog.overrides.variables import merge_values
 from connectors.specs.aws import parse_aws_spec
@@ -149,27 +149,6 @@ def find_delegate_conflicts(targets: list[StageTarget]) -> list[ReferenceProblem
         if (asking := _find_step_with_selectors(target.spec)) is not None
         and not parse_aws_spec(target.infrastructure.connector.spec).is_remote
     ]
-
-
-def find_image_conflicts(targets: list[StageTarget]) -> list[ReferenceProblem]:
-    """Return the stages whose service has another image than the first one: a run deploys one image."""
-    services = {target.service.pk for target in targets}
-    if len(services) == 1:
-        return []
-    artifacts = {artifact.service_id: artifact for artifact in Artifact.objects.filter(service__in=services)}
-    targets_with_image = [target for target in targets if target.service.pk in artifacts]
-    conflicts = []
-    for target in targets_with_image[1:]:
-        first = targets_with_image[0].service
-        image, first_image = artifacts[target.service.pk], artifacts[first.pk]
-        if (image.image, image.source) != (first_image.image, first_image.source):
-            text = (
-                f"service {target.service.identifier} has another image or image source than service "
-                f"{first.identifier}, and a run deploys one image: give each service a pipeline of its own, "
-                "and start one after the other with a trigger"
-            )
-            conflicts.append(ReferenceProblem(f"{target.path}.service.serviceRef", text))
-    return conflicts
 
 
 def _find_step_with_selectors(stage: StageSpec) -> StepSpec | None:

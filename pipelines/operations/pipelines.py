@@ -18,11 +18,10 @@ from pipelines.definition.stage_targets import (
     ReferenceProblem,
     StageTarget,
     build_not_found_problem,
-    find_image_conflicts,
     find_stage_targets,
 )
 from pipelines.definition.step_references import find_missing_connectors, find_missing_secrets
-from pipelines.deployability import list_undeployable_stages
+from pipelines.deployability import find_image_conflicts, list_undeployable_stages
 from pipelines.inputs.variables import PipelineVariable
 from pipelines.models import Pipeline, PipelineVersion, TriggerWatch
 from pipelines.required_access import list_run_needs

@@ -12,11 +12,11 @@ from pipelines.definition.parser import PipelineSpec
 from pipelines.definition.stage_targets import (
     StageTarget,
     find_delegate_conflicts,
-    find_image_conflicts,
     find_missing_values,
     find_stage_targets,
 )
 from pipelines.definition.step_references import find_missing_connectors, find_missing_secrets
+from pipelines.deployability import find_image_conflicts
 from pipelines.inputs.variables import PipelineVariable, RunInputs, validate_inputs
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import list_pipeline_variables, parse_valid_pipeline, require_no_problems

@@ -44,6 +44,38 @@ def test_a_service_with_another_image_than_an_earlier_stage_is_refused(world: Wo
     assert text.splitlines()[error["line"] - 1].strip() == "serviceRef: worker"
 
 
+_TASK = "type: EcsRunTask, spec: {taskDefinitionArn: job, runTaskRequestDefinition: "
+
+
+@pytest.mark.parametrize(
+    ("step", "is_refused"),
+    [
+        ("type: EcsScale, spec: {service: worker, instances: 2}", False),
+        ("type: ShellScript, spec: {shell: Bash, source: {type: Inline, spec: {script: make}}}", False),
+        ("type: ShellScript, spec: {source: {type: Inline, spec: {script: 'a <+artifact.tag>'}}}", True),
+        ("type: Http, spec: {url: 'https://a/<+service.name>'}", False),
+        (_TASK + "{type: Inline, spec: {content: 'launchType: EC2'}}}", False),
+        (_TASK + "{type: FileStore, spec: {files: /job.yaml}}}", True),
+        ("type: EcsRollingDeploy", True),
+    ],
+)
+def test_only_a_stage_that_uses_the_image_has_to_have_that_of_the_run(
+    world: World, admin: User, step: str, is_refused: bool
+) -> None:
+    Artifact.objects.filter(service__identifier="worker").update(image="shop/worker")
+    steps = f"execution: {{steps: [{{step: {{identifier: go, {step}}}}}]}}"
+    head, worker = _build_text("myapp", "worker").rsplit("strategy: Rolling", 1)
+    world.pipeline.yaml = f"{head}{steps}{worker}"
+    world.pipeline.save(update_fields=["yaml"])
+    problems = check_pipeline(world.pipeline.yaml, world.scope, admin)["errors"]
+    assert bool([problem for problem in problems if "another image" in problem["message"]]) is is_refused
+    if is_refused:
+        with pytest.raises(PipelineNotRunnable, match="do not exist"):
+            run_pipeline(actor=admin, pipeline=world.pipeline, artifact_tag="v7")
+    else:
+        assert run_pipeline(actor=admin, pipeline=world.pipeline, artifact_tag="v7").artifact["tag"] == "v7"
+
+
 def test_a_rollback_to_an_earlier_run_is_not_refused_for_it(world: World, admin: User) -> None:
     text = _build_text("myapp", "worker")
     pipeline = save_pipeline(actor=admin, scope=world.scope, yaml=text, pipeline=world.pipeline)
