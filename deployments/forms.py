@@ -14,14 +14,14 @@ from deployments.execution import operations
 from deployments.execution.planning.run_requests import list_requested_variables
 from deployments.freezes.operations import FreezeSpec
 from deployments.preview import operations as preview_operations
-from pipelines.forms.input_sets import RunVariableInput
+from pipelines.forms.input_sets import RunVariableInput, get_posted_input
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import InputSet, Pipeline
 from steps.kinds.registry import get_step_kind
 from web.forms.drafts import NewResource, Selection
-from web.forms.page_forms import ScopeField
+from web.forms.page_forms import ScopeField, has_line_end
 from web.forms.resource_forms import IdentifierField, IdentifierForm, ResourceForm, ScopedForm
-from web.http.problems import Problem
+from web.http.problems import BadInput, Problem
 
 _MOMENT = {"type": "datetime-local", "class": "input"}
 
@@ -155,6 +155,10 @@ class DeployForm(forms.Form):
         self.problems = problem.errors or [{"path": "", "message": problem.detail}]
 
 
+_PEM_MARKER: Final = "-----BEGIN "
+_JOINED_LINES: Final = "has lost its line ends: browsers remove them here, so start the run by API"
+
+
 class RunForm(forms.Form):
     """Form of a run: image tag and inputs, with the plan."""
 
@@ -218,13 +222,19 @@ class RunForm(forms.Form):
             self.initial_values |= values_by_set[name]
 
     def inputs(self) -> dict[str, Any]:
-        """Return the input, converted to the types of the pipeline's variables."""
-        entered = {variable.name: self.data.get(f"input.{variable.name}", "") for variable in self.variables}
-        return {
-            variable.name: variable.parse_value(entered[variable.name])
-            for variable in self.variables
-            if entered[variable.name] != ""
-        }
+        """Return the input, converted to the types of the pipeline's variables.
+
+        Raises `BadInput` for a key in PEM format whose lines the browser has joined.
+        """
+        entered = {variable: get_posted_input(self.data, variable) for variable in self.variables}
+        errors = [
+            {"path": f"inputs.{variable.name}", "message": _JOINED_LINES}
+            for variable, text in entered.items()
+            if variable.is_secret and _PEM_MARKER in text and not has_line_end(text)
+        ]
+        if errors:
+            raise BadInput("The pipeline cannot run with these inputs.", errors=errors)
+        return {variable.name: variable.parse_value(text) for variable, text in entered.items() if text != ""}
 
     def current_inputs(self) -> dict[str, Any]:
         """Return the displayed values of the inputs, entered or not, without secrets."""
@@ -253,6 +263,6 @@ class RunForm(forms.Form):
         if variable.is_secret:
             return ""
         if self.is_bound and f"input.{variable.name}" in self.data:
-            return str(self.data[f"input.{variable.name}"])
+            return get_posted_input(self.data, variable)
         value = self.initial_values.get(variable.name, variable.value)
         return "" if value is None else format_variable_value(value)

@@ -10,19 +10,11 @@ from django.forms import BaseFormSet, formset_factory
 from catalog.operations import describe_variable_problem
 from catalog.overrides.variables import VariableValue
 from guards.limits import VARIABLES
-from web.forms.page_forms import PageForm
+from web.forms.page_forms import LinesField, PageForm, show_lines
 
 _NUMBER_PATTERN = re.compile(r"-?\d{1,15}(\.\d{1,15})?\Z", re.ASCII)
 _BOOLEAN_WORDS = {"true": True, "false": False}
 TEXT, NUMBER, BOOLEAN = "String", "Number", "Boolean"
-
-
-class LinesField(forms.CharField):
-    """Text of any number of lines, with the line ends of the API."""
-
-    def to_python(self, value: Any) -> str:
-        """Return the text; browsers send `\\r\\n`."""
-        return str(super().to_python(value)).replace("\r\n", "\n")
 
 
 class VariableForm(PageForm):
@@ -44,17 +36,13 @@ class VariableForm(PageForm):
         required=False,
         strip=False,
         max_length=4096,
-        # A text input would remove the line ends of a stored value.
-        widget=forms.Textarea(
-            attrs={
-                "class": "input area mono",
-                "rows": 1,
-                "spellcheck": "false",
-                "autocomplete": "off",
-            }
-        ),
+        widget=forms.TextInput(attrs={"class": "input mono", "spellcheck": "false"}),
     )
     required = forms.BooleanField(required=False, label="Required")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        show_lines(self, "value", rows=4)
 
     def clean(self) -> dict[str, Any]:
         """Convert the value to the selected type."""

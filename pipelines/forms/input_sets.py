@@ -7,6 +7,7 @@ from typing import Any
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import list_pipeline_variables
+from web.forms.page_forms import has_line_end, normalize_line_ends
 from web.forms.resource_forms import IdentifierForm, ResourceForm
 from web.http.problems import Problem
 
@@ -25,6 +26,12 @@ class RunVariableInput:
         return f"input-{self.variable.name}"
 
     @property
+    def has_lines(self) -> bool:
+        """Return whether the value or the default has several lines; a secret is never shown."""
+        texts = (self.value, str(self.variable.value))
+        return not self.variable.is_secret and any(map(has_line_end, texts))
+
+    @property
     def choices(self) -> list[tuple[str, str]]:
         """Return the options of a variable with allowed values, or of a Boolean."""
         variable = self.variable
@@ -33,6 +40,11 @@ class RunVariableInput:
         )
         empty = [] if self.value in options or not options else [("", "Choose")]
         return empty + [(value, value) for value in options]
+
+
+def get_posted_input(data: Mapping[str, Any], variable: PipelineVariable) -> str:
+    """Return the posted text of an input; empty if it was not posted."""
+    return normalize_line_ends(str(data.get(f"input.{variable.name}", "")))
 
 
 class InputSetForm(ResourceForm):
@@ -58,7 +70,7 @@ class InputSetForm(ResourceForm):
 
     def inputs(self) -> dict[str, Any]:
         """Return the submitted inputs without empty fields."""
-        entered = {variable: self.data.get(f"input.{variable.name}", "") for variable in self.variables}
+        entered = {variable: get_posted_input(self.data, variable) for variable in self.variables}
         return {variable.name: variable.parse_value(text) for variable, text in entered.items() if text != ""}
 
     def list_inputs(self) -> list[RunVariableInput]:
@@ -69,9 +81,8 @@ class InputSetForm(ResourceForm):
         ]
 
     def _get_text(self, variable: PipelineVariable) -> str:
-        name = f"input.{variable.name}"
-        if self.is_bound and name in self.data:
-            return str(self.data[name])
+        if self.is_bound and f"input.{variable.name}" in self.data:
+            return get_posted_input(self.data, variable)
         return (
             format_variable_value(self.initial_inputs[variable.name])
             if variable.name in self.initial_inputs

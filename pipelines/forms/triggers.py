@@ -15,7 +15,7 @@ from pipelines.triggers.operations import TriggerSpec, list_usable_accounts
 from rbac.models import ServiceAccount, User
 from steps.expressions import has_expression
 from web.forms.drafts import NewResource
-from web.forms.page_forms import PageForm
+from web.forms.page_forms import LinesField, PageForm, show_lines
 from web.forms.resource_forms import IdentifierField, IdentifierForm
 
 _MONOSPACE: Final = {"class": "input mono", "spellcheck": "false", "autocapitalize": "none"}
@@ -69,6 +69,8 @@ class TriggerForm(PageForm):
         fields = {f"{SPEC}{setting.name}": _build_setting_field(setting) for setting in kind.settings}
         fields |= {f"{INPUTS}{variable.name}": _build_input_field(variable) for variable in self.variables}
         self.fields.update(fields)
+        for variable in self.variables:
+            show_lines(self, f"{INPUTS}{variable.name}", rows=4, default=str(variable.value))
         if not kind.has_payload:
             self._describe_values(list(kind.values))
         names = ["name", "identifier", *fields, "service_account", "is_enabled"]
@@ -191,7 +193,7 @@ def _build_setting_field(setting: Setting) -> forms.Field:
 
 
 def _build_input_field(variable: PipelineVariable) -> forms.Field:
-    return forms.CharField(
+    return LinesField(
         label=f"Input {variable.name}",
         required=False,
         max_length=int(EXPRESSION_CHARACTERS),

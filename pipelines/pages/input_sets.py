@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
-from pipelines.forms.input_sets import InputSetForm, NewInputSetForm
+from pipelines.forms.input_sets import InputSetForm, NewInputSetForm, get_posted_input
 from pipelines.inputs import input_sets
 from pipelines.models import InputSet, Pipeline
 from pipelines.pages.pipelines import PipelinePage, get_pipeline
@@ -94,7 +94,7 @@ class NewInputSet(PipelinePage, CreateChildPage[Pipeline]):
         form.initial_inputs = {
             variable.name: text
             for variable in form.variables
-            if (text := self.request.POST.get(f"input.{variable.name}"))
+            if (text := get_posted_input(self.request.POST, variable))
         }
         return form
 

@@ -157,3 +157,34 @@ class ScopeField(forms.ModelChoiceField):
 
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.name} ({obj.path})"
+
+
+def has_line_end(text: str) -> bool:
+    """Return whether a text has several lines: a text input would join them."""
+    return "\n" in text or "\r" in text
+
+
+def normalize_line_ends(text: str) -> str:
+    """Return a posted text with the line ends of the API; browsers send `\\r\\n`."""
+    return text.replace("\r\n", "\n")
+
+
+class LinesField(forms.CharField):
+    """Text of any number of lines, with the line ends of the API."""
+
+    def to_python(self, value: Any) -> str:
+        """Return the text."""
+        return normalize_line_ends(str(super().to_python(value)))
+
+
+def show_lines(form: forms.Form, name: str, *, rows: int, default: str = "") -> None:
+    """Turn a text input into an area if its value or `default` has several lines.
+
+    The others stay text inputs, where Enter submits the form.
+    """
+    field = form.fields[name]
+    if has_line_end(str(form[name].value() or "")) or has_line_end(default):
+        attributes = field.widget.attrs
+        css = f"{attributes.get('class', 'input')} area"
+        field.widget = forms.Textarea(attrs={**attributes, "class": css, "rows": rows})
+        field.strip = False  # type: ignore[attr-defined]

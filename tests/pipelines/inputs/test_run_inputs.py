@@ -149,6 +149,43 @@ def test_the_form_of_a_run_asks_and_keeps_the_secret_to_itself(asking: Pipeline,
 
 
 @pytest.mark.django_db
+def test_inputs_keep_their_line_ends_in_a_browser(asking: Pipeline, admin: User, browse: Browse):
+    stored = "-----BEGIN\nAB\n"
+    client, address = browse(admin), f"/pipelines/{asking.pk}"
+    asking.yaml = asking.yaml.replace(
+        "version: <+input>.regex(v\\d+)", f"version: {{default: {json.dumps(stored)}}}"
+    )
+    asking.save(update_fields=["yaml"])
+    # Browsers send the text of an area with these line ends.
+    entered = {"input.version": stored.replace("\n", "\r\n"), "input.token": "hush-hush"}
+    for page in (f"{address}/run/", f"{address}/preview/"):
+        assert f">\n{stored}</textarea>" in client.get(page).content.decode(), page
+    assert client.post(f"{address}/run/", entered | {"tag": "v2"}).status_code == 302
+    assert Execution.objects.latest("created_at").inputs == {"version": stored}
+    kept = client.post(f"{address}/input-sets/new/", entered | {"from_run": "1"})
+    assert f">\n{stored}</textarea>" in kept.content.decode()
+    assert client.post(f"{address}/input-sets/new/", entered | {"name": "Spring"}).status_code == 302
+    input_set = InputSet.objects.get(identifier="spring")
+    edit = f"{address}/input-sets/{input_set.pk}/edit/"
+    assert f">\n{stored}</textarea>" in client.get(edit).content.decode()
+    assert client.post(edit, entered | {"name": "May", "version": input_set.version}).status_code == 302
+    input_set.refresh_from_db()
+    assert (input_set.name, input_set.inputs) == ("May", {"version": stored})
+
+
+@pytest.mark.django_db
+def test_a_key_whose_lines_the_browser_joined_is_refused(asking: Pipeline, admin: User, browse: Browse):
+    client, address = browse(admin), f"/pipelines/{asking.pk}/run/"
+    entered = {"tag": "v2", "input.version": "v2", "input.color": "blue"}
+    joined = "-----BEGIN PRIVATE KEY-----hush-hush-----END PRIVATE KEY-----"
+    before = Execution.objects.count()
+    refused = client.post(address, entered | {"input.token": joined}).content.decode()
+    assert "has lost its line ends" in refused
+    assert "hush-hush" not in refused
+    assert Execution.objects.count() == before
+
+
+@pytest.mark.django_db
 def test_a_run_without_what_is_asked_for_is_refused_before_anything_is_written(asking: Pipeline, admin: User):
     before = Execution.objects.count()
     with pytest.raises(BadInput) as refused:

@@ -54,6 +54,26 @@ def form(world: World, **more: Any) -> dict[str, Any]:
     return {"name": "After the build", "service_account": account, "is_enabled": "on"} | more
 
 
+def test_an_input_keeps_its_line_ends_in_a_browser(asking: World, client: Client) -> None:
+    asking.pipeline.yaml = asking.pipeline.yaml.replace(
+        "    replicas:\n", "    note: <+input>\n    replicas:\n"
+    )
+    asking.pipeline.save(update_fields=["yaml"])
+    stored = "-----BEGIN\nAB\n"
+    trigger = asking.trigger
+    Trigger.objects.filter(pk=trigger.pk).update(inputs={"note": stored, "replicas": 2})
+    address = f"/triggers/{trigger.pk}/edit/"
+    page = text_of(client.get(address))
+    assert f">\n{stored}</textarea>" in page
+    assert 'name="inputs.replicas" value="2"' in page
+    # Browsers send the text of an area with these line ends.
+    inputs = {"inputs.note": stored.replace("\n", "\r\n"), "inputs.replicas": "2", "version": trigger.version}
+    response = client.post(address, form(asking, **inputs))
+    assert response.status_code == 302, text_of(response)
+    trigger.refresh_from_db()
+    assert trigger.inputs == {"note": stored, "replicas": 2}
+
+
 def test_a_service_account_is_created_from_within_the_form(world: World, client: Client) -> None:
     address = f"/pipelines/{world.pipeline.pk}/triggers/new/webhook/"
     assert "New service account" in text_of(client.get(address))
