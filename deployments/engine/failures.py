@@ -26,7 +26,7 @@ from steps.kinds.registry import get_step_kinds
 from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status
 
 INTERVENTION_CHECK_INTERVAL = timedelta(seconds=60)
-# Statuses of steps whose failure the execution shows: parallel branches may wait for decisions.
+# Statuses of steps whose failure the execution may show, the preferred first: branches wait for decisions.
 _STILL_FAILED = (Status.INTERVENTION_WAITING, Status.IGNORE_FAILED)
 
 
@@ -201,7 +201,8 @@ def clear_failure(reconcile_context: ReconcileContext, step: StepExecution, *, o
         .exclude(pk=step.pk)
         .exclude(failure=None)
     )
-    other = other_failures.order_by("stage__position", "position").first()
+    ordered = other_failures.order_by("stage__position", "position")
+    other = min(ordered, key=lambda failed: _STILL_FAILED.index(Status(failed.status)), default=None)
     execution.failure = other.failure if other is not None else None
     if outcome:
         execution.outcome = _get_remaining_outcome(other)

@@ -122,6 +122,33 @@ def test_people_decide_about_two_branches_that_wait_at_once_each_by_itself(
     assert execution.status == "IGNORE_FAILED"
 
 
+def test_a_retry_shows_the_failure_of_the_branch_that_still_waits_before_an_ignored_one(
+    write: Write, drive: Drive
+) -> None:
+    intervention = "{type: ManualIntervention, spec: {timeout: 1h, onTimeout: {action: {type: Abort}}}}"
+    strategy = f"failureStrategies: [{{onFailure: {{errors: [AllErrors], action: {intervention}}}}}]"
+    ignored = stage_text(_build_crashing_step(drive, "checks", IGNORE), "first")
+    names = ("one", "other")
+    branches = _build_parallel(*(_build_crashing_step(drive, name, strategy) for name in names))
+    pipeline_drive = write(pipeline_text(ignored, stage_text(branches, "second")))
+    execution = pipeline_drive.start("1.27")
+    for _ in range(180):
+        pipeline_drive.pass_time(1)
+        if all(_get_steps(execution)[name].intervention for name in names):
+            break
+    execution.refresh_from_db()
+    assert execution.failure["stage"] == "second"
+    retried = execution.failure["step"]
+    (waiting,) = {*names} - {retried}
+
+    decide_step(actor=pipeline_drive.deployer, execution=execution, step=retried, decision="RETRY")
+    pipeline_drive.pass_time(1)
+    decide_step(actor=pipeline_drive.deployer, execution=execution, step=waiting, decision="ROLL_BACK")
+    pipeline_drive.until_over(execution)
+    assert (execution.failure["stage"], execution.failure["step"]) == ("second", waiting)
+    assert f"Rolling back: {execution.failure['message']}" in drive.log(execution)
+
+
 def test_what_runs_after_a_failure_runs_and_the_rest_is_skipped_with_the_reason(
     write: Write, drive: Drive
 ) -> None:
