@@ -361,6 +361,7 @@ def abort_stage(reconcile_context: ReconcileContext, *, roll_back: bool, text: s
         "code": "ABORTED",
         "message": text,
         "step": step.identifier if step else None,
+        "stage": reconcile_context.stage.identifier,
         "container": None,
         "exit_code": None,
     }

@@ -294,6 +294,7 @@ def _fail(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
         "code": "INTERNAL_ERROR",
         "message": interrupt.result,
         "step": step.identifier if step else None,
+        "stage": reconcile_context.stage.identifier,
         "container": None,
         "exit_code": None,
     }

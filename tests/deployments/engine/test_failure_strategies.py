@@ -4,7 +4,7 @@ import pytest
 
 from deployments.execution.operations import abort_execution
 from deployments.execution.undo_plan import build_undo_plan
-from deployments.models import ActionRun, Execution, ServiceLock, StepExecution
+from deployments.models import ActionRun, Execution, Interrupt, ServiceLock, StepExecution
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.deployments.execution.conftest import Strategies
 from tests.fixtures.engine_driver import Drive
@@ -166,13 +166,18 @@ def test_what_no_strategy_names_is_rolled_back(drive: Drive, strategies: Strateg
     assert _get_result(drive.run("crash")) == ("FAILED", "ROLLED_BACK")
 
 
-def test_a_retry_in_a_later_stage_keeps_the_failure_of_an_earlier_one(write: Write, drive: Drive) -> None:
+def _build_retry_after_failure() -> str:
+    """Return two stages with one failing step each, of the same identifier; the second one is retried."""
     ignore = "onRetryFailure: {action: {type: Ignore}}"
     retry = f"{{type: Retry, spec: {{retryCount: 1, retryIntervals: [10s], {ignore}}}}}"
     check = "- step:\n    identifier: check\n    type: Verify\n    spec: {alarms: [nobody_made_it]}\n"
     retried = f"{check}    failureStrategies: [{_build_strategy('AllErrors', retry)[2:]}]\n"
     stages = stage_text(check, "one"), stage_text(retried, "two", "when: {pipelineStatus: All}")
-    execution = write(pipeline_text(*stages)).run("1.27")
+    return pipeline_text(*stages)
+
+
+def test_a_retry_in_a_later_stage_keeps_the_failure_of_an_earlier_one(write: Write, drive: Drive) -> None:
+    execution = write(_build_retry_after_failure()).run("1.27")
     assert any("is tried again" in line for line in drive.log(execution))
     assert execution.failure is not None
     assert (execution.failure["code"], execution.failure["stage"]) == ("ALARM_MISSING", "one")
@@ -195,3 +200,25 @@ def test_scaling_resumes_after_an_ignored_failure_while_the_stage_goes_on(write:
     execution.refresh_from_db()
     assert not execution.is_over
     assert drive.until_over(execution, most_seconds=5000).status == "IGNORE_FAILED"
+
+
+def test_a_retry_in_a_later_stage_keeps_the_failure_of_a_crash_in_an_earlier_one(
+    write: Write, drive: Drive
+) -> None:
+    execution = write(_build_retry_after_failure()).start("1.27")
+    Interrupt.objects.create(execution=execution, kind=Interrupt.Kind.FAIL, result="KeyError in a pass")
+    drive.until_over(execution)
+    assert any("is tried again" in line for line in drive.log(execution))
+    assert execution.failure is not None
+    failure = execution.failure
+    assert (failure["code"], failure["stage"], failure["step"]) == ("INTERNAL_ERROR", "one", "check")
+    assert _get_result(execution) == ("FAILED", "FAILED")
+
+
+def test_an_abort_names_the_stage_that_it_ended(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    drive.pass_time(5)
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.until_over(execution)
+    assert execution.failure is not None
+    assert execution.failure["stage"] == _get_step(execution).stage.identifier
