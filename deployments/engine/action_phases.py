@@ -10,7 +10,7 @@ from delegates.access.aws_access import ConnectorUnavailable
 from delegates.event_queues.coverage import list_receiving_coverages, record_silence, select_covered
 from deployments.engine import failures, service_locks
 from deployments.engine.event_wakes import build_covered_reads
-from deployments.engine.reconcile_context import ReconcileContext
+from deployments.engine.reconcile_context import ReconcileContext, append_log
 from deployments.engine.service_waits import (
     NO_EVENTS,
     EventTimes,
@@ -50,6 +50,7 @@ RETRY_INTERVAL = timedelta(seconds=2)
 LONGEST_BACKOFF_SECONDS = 30
 LONGEST_CHECK_INTERVAL = timedelta(seconds=60)
 CLUSTER_NOT_FOUND = "CLUSTER_NOT_FOUND"
+OTHER_VERSION_NEEDED = "Only another version of Slipway can run this action."
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,17 @@ def is_loadable(row: ActionRun) -> bool:
     except UnknownActionError:
         return False
     return True
+
+
+def wait_for_other_version(
+    reconcile_context: ReconcileContext, row: ActionRun, step: StepExecution
+) -> timedelta:
+    """Leave an action to a worker that can run it, and log once that it waits for one."""
+    if row.detail != OTHER_VERSION_NEEDED:
+        append_log(reconcile_context, step, f"{row.title} waits. {OTHER_VERSION_NEEDED}", "warning", row.unit)
+        reconcile_context.change(row, detail=OTHER_VERSION_NEEDED)
+        reconcile_context.save()
+    return failures.INTERVENTION_CHECK_INTERVAL
 
 
 def run_phase(
@@ -279,6 +291,8 @@ def _recover(reconcile_context: ReconcileContext, row: ActionRun, step: StepExec
     """Reset error count and intervention after a successful phase."""
     if row.consecutive_errors:
         reconcile_context.change(row, consecutive_errors=0)
+    if row.detail == OTHER_VERSION_NEEDED:
+        reconcile_context.change(row, detail="")
     # Another step may be waiting for a person.
     is_this_step = step.intervention is not None or step.status in TERMINAL_STATUSES
     if reconcile_context.execution.status == Status.INTERVENTION_WAITING and is_this_step:

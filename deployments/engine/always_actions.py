@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from deployments.engine.action_phases import (
+    OTHER_VERSION_NEEDED,
     PhaseFailed,
     PhaseFinished,
     PhaseWaiting,
     is_loadable,
     run_phase,
+    wait_for_other_version,
 )
 from deployments.engine.reconcile_context import ReconcileContext, append_log
 from deployments.engine.transitions import list_always_actions
@@ -19,6 +21,8 @@ from steps.states import ActionState, Status
 _FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
 # Statuses of steps that ended without the rest of their actions, while the stage continues.
 _CONTINUING_STATUSES = (Status.IGNORE_FAILED, Status.SKIPPED, Status.SUCCESS)
+# Two versions run side by side for a few minutes of an upgrade; the service lock is held meanwhile.
+OTHER_VERSION_TIMEOUT = timedelta(minutes=4)
 
 
 def get_next_always_action(
@@ -41,12 +45,15 @@ def list_unfinished_steps(reconcile_context: ReconcileContext) -> list[StepExecu
 
 def advance_always_action(reconcile_context: ReconcileContext, row: ActionRun) -> timedelta | None:
     """Start an always-action, or check whether it is done; None means continue immediately."""
-    if not is_loadable(row):
-        # Its step has ended, so nobody could decide about it.
-        _record_failure(reconcile_context, row, "This version of Slipway cannot run the action.")
-        return None
+    now = reconcile_context.runtime.now()
     if row.state == ActionState.WAITING:
-        reconcile_context.change(row, state=ActionState.STARTED, started_at=reconcile_context.runtime.now())
+        reconcile_context.change(row, state=ActionState.STARTED, started_at=now)
+    if not is_loadable(row):
+        if now - (row.started_at or now) < OTHER_VERSION_TIMEOUT:
+            return wait_for_other_version(reconcile_context, row, row.step)
+        # Its step has ended, so nobody could decide about it.
+        _record_failure(reconcile_context, row, OTHER_VERSION_NEEDED)
+        return None
     phase = "start" if row.start_done_at is None else CHECK_PHASE
     end = run_phase(reconcile_context, row, phase, _PHASE_FUNCTIONS[phase])
     if isinstance(end, PhaseWaiting):

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from deployments.engine import failures, transitions
-from deployments.engine.action_phases import PhaseFailed, PhaseFinished, PhaseWaiting, is_loadable, run_phase
+from deployments.engine.action_phases import (
+    PhaseFailed,
+    PhaseFinished,
+    PhaseWaiting,
+    is_loadable,
+    run_phase,
+    wait_for_other_version,
+)
 from deployments.engine.reconcile_context import ReconcileContext, append_log, run_next_step
 from deployments.engine.steps import preconditions
 from deployments.engine.steps.context import EngineStepContext
@@ -30,29 +37,48 @@ ROLLBACK_TIMED_OUT = "The rollback did not end within its time-out."
 def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
     """Compare the state before and after each undone action, and end the step with the checklist."""
     checks: list[ChecklistEntry] = []
-    undone: list[ActionRun] = []
-    for partner in reversed(list_partner_steps(reconcile_context, step)):
-        for row in reconcile_context.rows.list_actions(partner):
-            if row.state not in (ActionState.UNDONE, ActionState.NOT_RESTORED):
-                continue
-            undone.append(row)
-            if not is_loadable(row):
-                checks.append(ChecklistEntry(row.title, "as before", "not known", ok=False, note=row.detail))
-                continue
-            end = run_phase(
-                reconcile_context, row, get_undo_phase(VERIFY_PHASE, row), _get_checklist, log_step=step
-            )
-            if isinstance(end, PhaseWaiting):
-                return end.time
-            checks += _list_checks(row, end)
-            if isinstance(end, PhaseFinished):
-                end.context.finish(keep_progress=False)
-                reconcile_context.save()
+    undone = _list_undone(reconcile_context, step)
+    if (wait := _get_wait_for_other_version(reconcile_context, step, undone)) is not None:
+        return wait
+    for row in undone:
+        if not is_loadable(row):
+            checks.append(ChecklistEntry(row.title, "as before", "not known", ok=False, note=row.detail))
+            continue
+        end = run_phase(
+            reconcile_context, row, get_undo_phase(VERIFY_PHASE, row), _get_checklist, log_step=step
+        )
+        if isinstance(end, PhaseWaiting):
+            return end.time
+        checks += _list_checks(row, end)
+        if isinstance(end, PhaseFinished):
+            end.context.finish(keep_progress=False)
+            reconcile_context.save()
     for row in undone:
         phase = get_undo_phase(VERIFY_PHASE, row)
         EngineStepContext(reconcile_context, row, phase, log_step=step).drop_results()
     _save_checklist(reconcile_context, step, checks, len(undone))
     return None
+
+
+def _list_undone(reconcile_context: ReconcileContext, step: StepExecution) -> list[ActionRun]:
+    """Return the actions that this rollback step has undone, or has left as they are, oldest first."""
+    return [
+        row
+        for partner in reversed(list_partner_steps(reconcile_context, step))
+        for row in reconcile_context.rows.list_actions(partner)
+        if row.state in (ActionState.UNDONE, ActionState.NOT_RESTORED)
+    ]
+
+
+def _get_wait_for_other_version(
+    reconcile_context: ReconcileContext, step: StepExecution, undone: list[ActionRun]
+) -> timedelta | None:
+    """Return the wait for a worker that can verify all undos; None if all can be, or time is up."""
+    if _is_out_of_time(reconcile_context, step):
+        return None
+    unknown = (row for row in undone if row.state == ActionState.UNDONE and not is_loadable(row))
+    row = next(unknown, None)
+    return wait_for_other_version(reconcile_context, row, step) if row is not None else None
 
 
 def _get_checklist(action: Action, context: StepContext) -> list[ChecklistEntry]:
@@ -161,11 +187,15 @@ def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> t
         return verify_rollback(reconcile_context, step)
     if (step.intervention or {}).get("kind") == "NOT_RESTORED":
         return _wait_for_intervention(reconcile_context, step)
-    if step.timeout_at is not None and reconcile_context.runtime.now() >= step.timeout_at:
+    if _is_out_of_time(reconcile_context, step):
         with reconcile_context.commit(reload=True):
             abandon_undo(reconcile_context, step, row, ROLLBACK_TIMED_OUT)
         return None
     return advance_undo(reconcile_context, step, row)
+
+
+def _is_out_of_time(reconcile_context: ReconcileContext, step: StepExecution) -> bool:
+    return step.timeout_at is not None and reconcile_context.runtime.now() >= step.timeout_at
 
 
 def _is_skipped(reconcile_context: ReconcileContext, step: StepExecution) -> bool:

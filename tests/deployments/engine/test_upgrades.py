@@ -4,6 +4,7 @@ import pytest
 
 from deployments.execution.operations import abort_execution, decide_step, roll_back_execution
 from deployments.models import ActionRun, Execution, Interrupt, StepExecution
+from steps.actions.base import get_actions
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -101,6 +102,62 @@ def test_what_runs_at_the_end_and_is_of_another_version_fails_without_holding_up
     assert execution.status == "ABORTED"
     assert rows.get().state == "FAILED"
     assert any("Do it by hand." in line for line in drive.log(execution))
+
+
+def test_what_runs_at_the_end_waits_for_a_worker_of_its_version(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    rows = ActionRun.objects.filter(step__stage__execution=execution, name="ResumeAutoScaling")
+    version = rows.get().version
+    rows.update(version=99)
+    drive.pass_time(5)
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.pass_time(70, step=10)
+    execution.refresh_from_db()
+    assert not execution.is_over
+    waits = f"{rows.get().title} waits. Only another version of Slipway can run this action."
+    assert drive.log(execution).count(waits) == 1
+    rows.update(version=version)
+    drive.until_over(execution, most_seconds=120)
+    assert execution.status == "ABORTED"
+    assert (rows.get().state, rows.get().detail) == ("DONE", "")
+
+
+def _undo_update_of_other_version(drive: Drive) -> Execution:
+    """Return an execution whose update is undone, and then belongs to another version, before the rest."""
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    rows = ActionRun.objects.filter(step__stage__execution=execution, name="CreateOrUpdateService")
+    drive.sandbox.fault("throttle", operation="DeregisterTaskDefinition")
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    for _ in range(120):
+        drive.pass_time(1)
+        if rows.get().state == "UNDONE":
+            break
+    assert rows.filter(state="UNDONE").update(version=99) == 1
+    drive.sandbox.clear_faults()
+    return execution
+
+
+def test_the_checklist_waits_for_a_worker_that_can_verify_what_another_one_has_undone(drive: Drive) -> None:
+    execution = _undo_update_of_other_version(drive)
+    rows = ActionRun.objects.filter(step__stage__execution=execution, version=99)
+    drive.pass_time(120, step=10)
+    execution.refresh_from_db()
+    assert not execution.is_over
+    assert any("waits. Only another version" in line for line in drive.log(execution))
+    assert rows.update(version=get_actions()["CreateOrUpdateService"].version) == 1
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK")
+    assert not any("NOT RESTORED" in line for line in drive.log(execution))
+
+
+def test_the_checklist_waits_no_longer_than_its_step_for_another_version(drive: Drive) -> None:
+    execution = _undo_update_of_other_version(drive)
+    drive.until_over(execution, most_seconds=4000)
+    step = StepExecution.objects.get(stage__execution=execution, section="ROLLBACK")
+    assert execution.status == "FAILED"
+    unknown = step.rollback_checks.get(actual="not known")
+    assert unknown.note == "Only another version of Slipway can run this action."
 
 
 def test_a_skipped_action_that_this_version_does_not_know_has_no_known_result(drive: Drive) -> None:
