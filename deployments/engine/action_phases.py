@@ -44,6 +44,7 @@ from steps.actions.confirmations import (
     Unconfirmed,
 )
 from steps.actions.context import StepContext
+from steps.kinds.registry import get_step_kinds
 from steps.states import TERMINAL_STATUSES, CallState, Status
 
 RETRY_INTERVAL = timedelta(seconds=2)
@@ -148,7 +149,12 @@ def record_unannounced_change(
 
 
 def read_action(row: ActionRun) -> Action:
-    """Return the action of a row; raises `UnknownActionError` if this version cannot run it (rule 15)."""
+    """Return the action of a row; raises `UnknownActionError` if this version cannot run it (rule 15).
+
+    A known action of an unknown kind of step cannot run: the kind knows its manifests and secrets.
+    """
+    if row.step.type not in get_step_kinds():
+        raise UnknownActionError(f"Unknown kind of step in this version of Slipway: {row.step.type}.")
     return load_action(row.name, row.version, row.parameters)
 
 

@@ -22,7 +22,7 @@ from deployments.models import ActionRun, StepExecution
 from steps.actions.approvals import APPROVAL_EXPIRED, APPROVAL_REJECTED
 from steps.actions.base import ActionFailed
 from steps.failure_strategies import DEFAULT_REACTION, FailureReaction, choose_reaction, classify_error
-from steps.kinds.registry import get_step_kinds
+from steps.kinds.registry import may_change_ecs_service
 from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status
 
 INTERVENTION_CHECK_INTERVAL = timedelta(seconds=60)
@@ -175,9 +175,7 @@ def record_unknown_result(
 def _ignore(reconcile_context: ReconcileContext, step: StepExecution, reaction: FailureReaction) -> None:
     record_unknown_result(step)
     end_step(reconcile_context, step, Status.IGNORE_FAILED)
-    if not get_step_kinds()[step.type].changes_ecs_service and _is_failure_of(
-        reconcile_context.execution.failure, step
-    ):
+    if not may_change_ecs_service(step.type) and _is_failure_of(reconcile_context.execution.failure, step):
         # A running deployment is not marked as failed; its end sets the outcome.
         reconcile_context.execution.outcome = ""
         reconcile_context.execution.save(update_fields=["outcome"])
@@ -221,7 +219,7 @@ def _get_remaining_outcome(step: StepExecution | None) -> str:
     if step is None:
         return ""
     is_ignored = step.status == Status.IGNORE_FAILED
-    if is_ignored and not get_step_kinds()[step.type].changes_ecs_service:
+    if is_ignored and not may_change_ecs_service(step.type):
         return ""
     return str((step.failure or {}).get("outcome") or "")
 

@@ -28,7 +28,7 @@ from steps import conditions
 from steps.actions.base import Action, ActionFailed, get_actions
 from steps.actions.context import StepContext
 from steps.expressions import BadExpressionError
-from steps.kinds.registry import BadStepError, get_step_kind, get_step_kinds
+from steps.kinds.registry import BadStepError, get_step_kind, get_step_kinds, may_change_ecs_service
 from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status, UndoState
 
 
@@ -142,8 +142,7 @@ def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> t
             always_actions.advance_always_action(reconcile_context, always_action) if always_action else None
         )
     if step.status == Status.QUEUED:
-        start_step(reconcile_context, step)
-        return None
+        return _start_or_wait(reconcile_context, step)
     if step.retry_at is not None:
         return _retry_after_pause(reconcile_context, step, step.retry_at)
     if (step.intervention or {}).get("kind") == "FAILED":
@@ -158,6 +157,20 @@ def _advance_step(reconcile_context: ReconcileContext, step: StepExecution) -> t
     if _is_out_of_time(reconcile_context, step, row):
         return _handle_timeout(reconcile_context, step, row)
     return advance_action(reconcile_context, row)
+
+
+def _start_or_wait(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
+    """Start a step; one whose spec only another version of Slipway can resolve waits for its worker."""
+    if step.unresolved_spec is None or step.type in get_step_kinds():
+        start_step(reconcile_context, step)
+        return None
+    if step.first_line is None:
+        text = (
+            f"Step {step.name} waits. Only another version of Slipway can start a step of type {step.type}."
+        )
+        append_log(reconcile_context, step, text, "warning")
+        reconcile_context.save()
+    return failures.INTERVENTION_CHECK_INTERVAL
 
 
 def _acquire_lock(
@@ -341,12 +354,11 @@ def _has_deployed(steps: Sequence[StepExecution]) -> bool:
 
     An ignored failure of another step does not matter; without a deployment, any failure does.
     """
-    deployment_types = [name for name, kind in get_step_kinds().items() if kind.changes_ecs_service]
     deployments = [
         step
         for step in steps
         if step.section == StepExecution.Section.EXECUTION
-        and step.type in deployment_types
+        and may_change_ecs_service(step.type)
         and not (step.status == Status.SKIPPED and step.failure is None)
     ]
     return all(step.failure is None for step in deployments or steps)

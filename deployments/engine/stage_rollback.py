@@ -29,9 +29,11 @@ from deployments.models import ActionRun, RollbackCheck, StepExecution
 from steps import conditions
 from steps.actions.base import Action, ChecklistEntry
 from steps.actions.context import StepContext
+from steps.kinds.registry import get_step_kinds
 from steps.states import ActionState, Outcome, Status
 
 ROLLBACK_TIMED_OUT = "The rollback did not end within its time-out."
+_UNKNOWN_KIND = "Only another version of Slipway knows what this step undoes."
 
 
 def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
@@ -40,6 +42,8 @@ def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) ->
     undone = _list_undone(reconcile_context, step)
     if (wait := _get_wait_for_other_version(reconcile_context, step, undone)) is not None:
         return wait
+    if not undone and step.type not in get_step_kinds():
+        checks.append(ChecklistEntry(step.name, "as before", "not known", ok=False, note=_UNKNOWN_KIND))
     for row in undone:
         if not is_loadable(row):
             checks.append(ChecklistEntry(row.title, "as before", "not known", ok=False, note=row.detail))
@@ -76,6 +80,8 @@ def _get_wait_for_other_version(
     """Return the wait for a worker that can verify all undos; None if all can be, or time is up."""
     if _is_out_of_time(reconcile_context, step):
         return None
+    if not undone and step.type not in get_step_kinds():
+        return failures.INTERVENTION_CHECK_INTERVAL
     unknown = (row for row in undone if row.state == ActionState.UNDONE and not is_loadable(row))
     row = next(unknown, None)
     return wait_for_other_version(reconcile_context, row, step) if row is not None else None
@@ -128,7 +134,7 @@ def _build_checklist_lines(
     checks: list[ChecklistEntry], undone: int, *, restored: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of the checklist with their levels."""
-    if not undone:
+    if not undone and not checks:
         yield "Nothing was changed in AWS, so there is nothing to undo.", "success" if restored else "error"
         return
     for check in checks:

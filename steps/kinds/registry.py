@@ -120,8 +120,9 @@ class StepKind:
         return bool(self.undone_by) and not self.provisions
 
     def is_undone_by(self, type_: str) -> bool:
-        """Return whether a rollback step of this type undoes it."""
-        return bool(self.undone_by) and (type_ == self.undone_by or self.type in get_step_kind(type_).undoes)
+        """Return whether a rollback step of this type undoes it; an unknown type does not."""
+        undoes = _KINDS[type_].undoes if type_ in _KINDS else ()
+        return bool(self.undone_by) and (type_ == self.undone_by or self.type in undoes)
 
     @property
     def required_fields(self) -> tuple[str, ...]:
@@ -177,9 +178,10 @@ def is_undone_by_step(
     """Return whether a rollback step undoes a step, by the type and the spec of each.
 
     A `provisionerIdentifier` of the rollback step limits it to infrastructure with that name. An unresolved
-    expression limits nothing: it is safer to undo too much than nothing.
+    expression limits nothing, and each rollback step may undo a step of an unknown kind: it is safer to undo
+    too much than nothing.
     """
-    if not get_step_kind(type_).is_undone_by(rollback_type):
+    if type_ in _KINDS and not _KINDS[type_].is_undone_by(rollback_type):
         return False
     identifier = str(rollback_spec.get(PROVISIONER_IDENTIFIER) or "")
     return (
@@ -269,6 +271,11 @@ def get_step_kind(type_: str) -> StepKind:
 def needs_cluster(type_: str) -> bool:
     """Return whether a step of this type calls ECS in the cluster of its stage."""
     return type_ in _KINDS and _KINDS[type_].needs_cluster
+
+
+def may_change_ecs_service(type_: str) -> bool:
+    """Return whether a step of this type deploys; one of an unknown kind may."""
+    return type_ not in _KINDS or _KINDS[type_].changes_ecs_service
 
 
 def resolve_plain_type(annotation: Any) -> type:

@@ -1,5 +1,8 @@
 """What an upgrade in the middle of an execution must not break."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from deployments.execution.operations import abort_execution, decide_step, roll_back_execution
@@ -44,6 +47,11 @@ def test_an_execution_that_waits_for_a_person_can_be_aborted(drive: Drive) -> No
 def _start_rollback(drive: Drive, execution: Execution) -> StepExecution:
     """Roll an execution back, until its rollback step waits for a person."""
     roll_back_execution(actor=drive.deployer, execution=execution)
+    return _wait_for_intervention(drive, execution)
+
+
+def _wait_for_intervention(drive: Drive, execution: Execution) -> StepExecution:
+    """Let time pass until the rollback step of an execution waits for a person."""
     step = StepExecution.objects.get(stage__execution=execution, section="ROLLBACK")
     for _ in range(60):
         drive.pass_time(1)
@@ -168,3 +176,103 @@ def test_a_skipped_action_that_this_version_does_not_know_has_no_known_result(dr
     decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="SKIP")
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("SUCCESS", "")
+
+
+def _rename_step(execution: Execution, old: str, new: str) -> None:
+    assert StepExecution.objects.filter(stage__execution=execution, type=old).update(type=new) == 1
+
+
+@contextmanager
+def _use_newer_web_server(execution: Execution, known: str, unknown: str) -> Iterator[None]:
+    """Let a person use a web server of the release that knows a kind of step, unlike the worker."""
+    _rename_step(execution, unknown, known)
+    yield
+    _rename_step(execution, known, unknown)
+
+
+DEPLOY = ("EcsRollingDeploy", "EcsGradualDeploy")
+ROLLBACK = ("EcsRollingRollback", "EcsGradualRollback")
+
+
+def test_a_step_of_an_unknown_kind_waits_for_a_person_before_its_undo_and_goes_on(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    _rename_step(execution, *DEPLOY)
+    step = _wait_for_intervention(drive, execution)
+    assert step.intervention is not None
+    assert step.intervention["kind"] == "STUCK_BACKWARD"
+    assert any("Unknown kind of step in this version" in line for line in drive.log(execution))
+    _rename_step(execution, *DEPLOY[::-1])
+    drive.until_over(execution)
+    assert not Interrupt.objects.filter(kind="FAIL").exists()
+    assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK")
+
+
+def test_an_undo_in_a_step_of_an_unknown_kind_can_be_left_out(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    _rename_step(execution, *DEPLOY)
+    step = _wait_for_intervention(drive, execution)
+    execution.refresh_from_db()
+    while step.intervention is not None:
+        with _use_newer_web_server(execution, *DEPLOY):
+            decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="IGNORE")
+        drive.pass_time(2)
+        step.refresh_from_db()
+    drive.until_over(execution)
+    assert not Interrupt.objects.filter(kind="FAIL").exists()
+    assert execution.status == "FAILED"
+    step.refresh_from_db()
+    assert set(step.rollback_checks.values_list("actual", "passed")) == {("not known", False)}
+
+
+def test_a_rollback_step_of_an_unknown_kind_waits_for_a_worker_that_knows_it(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    _rename_step(execution, *ROLLBACK)
+    drive.pass_time(120, step=10)
+    execution.refresh_from_db()
+    assert execution.status == "ROLLING_BACK"
+    _rename_step(execution, *ROLLBACK[::-1])
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK")
+
+
+def test_a_rollback_step_of_an_unknown_kind_ends_as_not_restored_after_its_time(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    _rename_step(execution, *ROLLBACK)
+    drive.until_over(execution, most_seconds=4000)
+    assert execution.status == "FAILED"
+    assert any(line.startswith("NOT RESTORED") for line in drive.log(execution))
+
+
+def test_an_ignored_step_of_an_unknown_kind_does_not_count_as_deployed(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    _rename_step(execution, *DEPLOY)
+    drive.pass_time(5)
+    step = StepExecution.objects.get(stage__execution=execution, section="EXECUTION")
+    assert step.status == "INTERVENTION_WAITING"
+    with _use_newer_web_server(execution, *DEPLOY):
+        decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="IGNORE")
+    drive.until_over(execution)
+    assert not Interrupt.objects.filter(kind="FAIL").exists()
+    assert (execution.status, execution.outcome) == ("IGNORE_FAILED", "FAILED")
+
+
+def test_a_step_whose_spec_only_another_version_can_resolve_waits_for_its_start(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    steps = StepExecution.objects.filter(stage__execution=execution, section="EXECUTION")
+    assert steps.update(unresolved_spec={}) == 1
+    _rename_step(execution, *DEPLOY)
+    drive.pass_time(130, step=10)
+    assert steps.get().status == "QUEUED"
+    waits = "can start a step of type EcsGradualDeploy."
+    assert sum(line.endswith(waits) for line in drive.log(execution)) == 1
+    _rename_step(execution, *DEPLOY[::-1])
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED")
