@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
-from celery.exceptions import SoftTimeLimitExceeded
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
@@ -18,7 +17,7 @@ from deployments.engine.dispatch import ExecutionBatch, claim_due_batches, recon
 from deployments.engine.reconcile import record_crash, release_leases
 from deployments.journal.hidden_lines import show_hidden_lines
 from web.clock import get_database_time
-from web.http.outages import OUTAGE_ERRORS, is_outage
+from web.http.outages import OUTAGE_ERRORS, is_interruption, is_outage
 
 logger = logging.getLogger(__name__)
 
@@ -43,14 +42,10 @@ def reconcile_batch_task(*, execution_ids: list[str], token: str = "", **_: Any)
     """Reconcile the executions of one batch."""
     try:
         reconcile_batch(ExecutionBatch(tuple(UUID(pk) for pk in execution_ids), token))
-    except SoftTimeLimitExceeded:
-        # Calls that hang are no fault of the execution either.
-        logger.warning("Reconcile pass interrupted by the time limit of its task; the next pass continues")
-        release_leases([UUID(pk) for pk in execution_ids])
     except Exception as error:
-        if is_outage(error):
-            # An outage is no fault of the execution: the next pass continues from the database.
-            logger.warning("Reconcile pass interrupted by an outage; the next pass continues: %s", error)
+        if is_interruption(error):
+            # An outage, or a call that hangs, is no fault of the execution: the next pass continues.
+            logger.warning("Reconcile pass interrupted by an outage or its time limit: %s", error)
             release_leases([UUID(pk) for pk in execution_ids])
             return
         # The execution must end with the error; otherwise it would be reconciled forever.

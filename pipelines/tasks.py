@@ -1,7 +1,8 @@
 """Celery tasks of triggers."""
 
 import logging
-from typing import Any
+import time
+from typing import Any, Final
 from uuid import UUID
 
 from celery import shared_task
@@ -9,18 +10,26 @@ from kombu.exceptions import OperationalError
 
 from pipelines.triggers import clock, firings, looks
 from web.clock import get_database_time
-from web.http.outages import OUTAGE_ERRORS, is_outage
+from web.http.outages import OUTAGE_ERRORS, is_interruption, is_outage
 
+# Celery interrupts a message after 45 seconds, and with a slow database one run may take many of them.
+START_WITHIN_SECONDS: Final = 10
 logger = logging.getLogger(__name__)
 
 
 @shared_task(name="pipelines.tasks.process_firings")
 def process_firings(**_: Any) -> None:
-    """Write the events of times that have come, and turn the waiting firings into runs."""
+    """Write the events of times that have come, and turn the waiting firings into runs.
+
+    The firings for which there is no time stay due.
+    """
     try:
         clock.create_due_events(get_database_time())
+        started = time.monotonic()
         for pk in firings.list_due_firings(get_database_time()):
             _process_firing(pk)
+            if time.monotonic() - started >= START_WITHIN_SECONDS:
+                break
     except OUTAGE_ERRORS as error:
         if not is_outage(error):
             raise
@@ -31,7 +40,7 @@ def _process_firing(pk: UUID) -> None:
     try:
         firings.process_firing(pk, get_database_time())
     except Exception as error:
-        if is_outage(error):
+        if is_interruption(error):
             raise
         # The firing must end with the error; otherwise it would be tried again and again.
         logger.exception("A firing of a trigger failed with an unexpected error")

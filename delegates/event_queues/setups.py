@@ -43,7 +43,7 @@ from guards.text import sanitize_text
 from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import Forbidden, NotVisible, require
-from web.http.outages import is_outage
+from web.http.outages import is_interruption
 from web.http.problems import Problem
 
 SETUP_TAG: Final = "slipway:event-queue-setup"
@@ -86,7 +86,7 @@ def advance_setup(pk: int, now: datetime, *, get_caller: GetCaller = get_local_c
     try:
         setup_pass.run()
     except Exception as error:
-        if is_outage(error):
+        if is_interruption(error):
             raise
         # Otherwise the set-up would be tried until its deadline, without a reason on the page.
         logger.exception("A set-up of events failed with an unexpected error")

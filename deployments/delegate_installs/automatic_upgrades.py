@@ -30,7 +30,7 @@ from notifications.outbox import notify
 from rbac.audit import record_audit_entry
 from rbac.policy import Forbidden, NotVisible
 from steps.states import TERMINAL_STATUSES, Outcome, Status
-from web.http.outages import is_outage
+from web.http.outages import is_interruption
 from web.http.problems import Conflict, Problem
 from web.page_paths import get_page_path
 
@@ -48,7 +48,7 @@ def start_due_upgrades(now: datetime) -> int:
         try:
             started += _start(pk, now)
         except Exception as error:
-            if is_outage(error):
+            if is_interruption(error):
                 raise
             # Otherwise the window would be tried until it closes, and the others would wait.
             logger.exception("An automatic upgrade failed with an unexpected error")

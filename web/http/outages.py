@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import psycopg
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.http import HttpRequest
 from kombu.exceptions import OperationalError as BrokerError
@@ -59,6 +60,11 @@ def is_outage(error: BaseException | None) -> bool:
         return cause.sqlstate.startswith(_TRANSIENT_SQLSTATES)
     # Without a state the server did not respond: no connection, or no free one in time.
     return isinstance(error, OperationalError | InterfaceError)
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Return whether an outage or Celery's time limit cut a task short, which is no fault of its work."""
+    return isinstance(error, SoftTimeLimitExceeded) or is_outage(error)
 
 
 def is_disk_full(error: BaseException | None) -> bool:

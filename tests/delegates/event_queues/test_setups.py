@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from django.test import Client
 from pytest_django import Settings
 
@@ -136,6 +137,22 @@ def test_a_refusal_without_a_known_remedy_shows_the_reason_of_aws(
         "AWS refused cloudformation CreateStack: Limit for stack has been exceeded (LimitExceededException). "
         "Set up events again after the cause is gone."
     )
+
+
+def test_a_pass_that_reaches_its_time_limit_is_made_again(
+    connector: Connector, admin: User, worker: Worker
+) -> None:
+    def hang(connector: Connector, region: str) -> Caller:
+        raise SoftTimeLimitExceeded
+
+    setup = start_event_queue_setup(actor=admin, connector=connector)
+    worker.now += timedelta(seconds=1)
+    with pytest.raises(SoftTimeLimitExceeded):
+        advance_setup(setup.pk, worker.now, get_caller=hang)
+    setup.refresh_from_db()
+    assert setup.status == "RUNNING"
+    worker.now += PASS_DURATION
+    assert worker.follow(setup).status == "SUCCEEDED"
 
 
 def test_two_workers_create_one_stack(

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import DatabaseError, connection
 from django.test import Client
 from django.utils import timezone
@@ -210,6 +211,18 @@ def test_a_worker_that_dies_on_the_way_leaves_the_window_due(window: DelegateUpg
         return execute(sql, *arguments)
 
     with connection.execute_wrapper(die), pytest.raises(KeyboardInterrupt):
+        start()
+    assert not DelegateUpgrade.objects.exists()
+    assert start() == 1
+
+
+def test_a_worker_that_reaches_its_time_limit_leaves_the_window_due(window: DelegateUpgradeWindow) -> None:
+    def interrupt(execute: Any, sql: str, *arguments: Any) -> Any:
+        if 'INSERT INTO "deployments_execution"' in sql:
+            raise SoftTimeLimitExceeded
+        return execute(sql, *arguments)
+
+    with connection.execute_wrapper(interrupt), pytest.raises(SoftTimeLimitExceeded):
         start()
     assert not DelegateUpgrade.objects.exists()
     assert start() == 1

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
@@ -191,6 +192,34 @@ def test_an_outage_ends_nothing(trigger: Trigger) -> None:
     finally:
         register_run_starter(failing.inner)
     assert firing.status == "WAITING"
+
+
+def test_the_time_limit_of_a_message_leaves_its_firing_to_a_later_one(trigger: Trigger) -> None:
+    firing = fire(trigger)
+    failing = Failing(SoftTimeLimitExceeded())
+    register_run_starter(failing)
+    try:
+        with pytest.raises(SoftTimeLimitExceeded):
+            tasks.process_firings()
+    finally:
+        register_run_starter(failing.inner)
+    firing.refresh_from_db()
+    assert (firing.status, firing.attempts) == ("WAITING", 1)
+    TriggerFiring.objects.update(due_at=timezone.now())
+    assert handle(firing).status == "STARTED"
+    assert runs().count() == 1
+
+
+def test_a_message_starts_no_firing_for_which_it_has_no_time(
+    trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("1", "2"):
+        fire(trigger, name=name)
+    monkeypatch.setattr(tasks, "START_WITHIN_SECONDS", 0)
+    tasks.process_firings()
+    assert runs().count() == 1
+    tasks.process_firings()
+    assert runs().count() == 2
 
 
 @pytest.mark.parametrize(
