@@ -29,7 +29,7 @@ BEHAVIORS: Final[Mapping[str, str]] = {
     "unhealthy": "sick",
     "slow": "slow",
 }
-NOTHING_REHEARSED = "None of the steps could be rehearsed."
+NOTHING_REHEARSED = "None of the ECS steps could be rehearsed."
 SANDBOX_WAS_LOST = "Unknown: the rehearsal's sandbox was lost."
 # IAM's names of the services whose operations the sandbox can deny.
 _DENIABLE: Final[Mapping[str, str]] = {
@@ -147,7 +147,7 @@ class Rehearsal(Protocol):
 
 
 def record_run(run: Rehearsal, result: RehearsalResult) -> None:
-    """Rehearse all steps, and give the result their end: unknown if none could be rehearsed."""
+    """Rehearse all steps, and give the result their end: unknown if no ECS step could be rehearsed."""
     try:
         for step in run.list_steps():
             result.steps.append(step)
@@ -158,7 +158,12 @@ def record_run(run: Rehearsal, result: RehearsalResult) -> None:
     unrehearsed = sum(step.status == "NOT_REHEARSED" for step in result.steps)
     if failed:
         result.status, result.reason = "FAILED", failed.reason
-    elif unrehearsed and not any(step.status == "SUCCEEDED" for step in result.steps):
+    elif unrehearsed and not any(_is_proof(step) for step in result.steps):
         result.status, result.reason = "UNKNOWN", NOTHING_REHEARSED
     elif unrehearsed:
         result.reason = f"{unrehearsed} of {len(result.steps)} steps could not be rehearsed."
+
+
+def _is_proof(step: RehearsedStep) -> bool:
+    """Return whether a step ran in the sandbox; a wait or an assumed approval proves nothing."""
+    return step.status == "SUCCEEDED" and step.step_data.step.type.startswith(REHEARSED_PREFIX)

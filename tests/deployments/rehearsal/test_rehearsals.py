@@ -19,6 +19,7 @@ from deployments.rehearsal.rehearsals import NOTHING_REHEARSED, SANDBOX_WAS_LOST
 from deployments.rehearsal.results import RehearsalResult
 from deployments.rehearsal.step_context import OUTSIDE_AWS
 from pipelines.models import Pipeline
+from rbac.models import UserGroup
 from tests.fixtures.engine_driver import Drive
 from web.clock import get_database_time
 
@@ -112,13 +113,42 @@ def test_a_step_outside_aws_is_not_rehearsed_and_the_next_one_is(drive: Drive) -
     assert (rehearsed.status, rehearsed.reason) == ("UNKNOWN", NOTHING_REHEARSED)
 
 
+def _build_script_step(identifier: str, output: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"shell": "Bash", "source": {"type": "Inline", "spec": {"script": "true"}}}
+    spec["outputVariables"] = [{"name": output, "type": "String", "value": output.upper()}]
+    base = {"type": "ShellScript", "name": identifier, "identifier": identifier, "timeout": "1m"}
+    return {"step": base | {"spec": spec}}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"type": "Wait", "spec": {"duration": "1m"}},
+        {"type": "HarnessApproval", "spec": {"approvers": {"userGroups": ["ops"], "minimumCount": 1}}},
+    ],
+)
+def test_a_rehearsal_without_an_ecs_step_has_an_unknown_end_despite_a_wait_or_an_approval(
+    drive: Drive, other: dict[str, Any]
+) -> None:
+    UserGroup.objects.create(scope=drive.pipeline.scope, identifier="ops", name="Operations")
+    document = yaml.safe_load(drive.pipeline.yaml)
+    execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+    condition = '<+steps.check.output.ok> == "yes"'
+    execution["steps"][0]["step"]["when"] = {"stageStatus": "Success", "condition": condition}
+    first = {"step": {"name": "First", "identifier": "first", "timeout": "5m"} | other}
+    execution["steps"][:0] = [first, _build_script_step("check", "ok")]
+    drive.pipeline.yaml = yaml.safe_dump(document)
+    drive.pipeline.save()
+    rehearsed = _rehearse(drive, "crashes")
+    statuses = ["SUCCEEDED", "NOT_REHEARSED", "NOT_REHEARSED"]
+    assert [step.status for step in rehearsed.steps] == statuses
+    assert (rehearsed.status, rehearsed.reason) == ("UNKNOWN", NOTHING_REHEARSED)
+
+
 def test_a_step_runs_by_its_condition_if_the_rehearsal_knows_it_and_not_otherwise(drive: Drive) -> None:
     document = yaml.safe_load(drive.pipeline.yaml)
     execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
     deploy = execution["steps"][0]["step"]["identifier"]
-    script: dict[str, Any] = {"shell": "Bash", "source": {"type": "Inline", "spec": {"script": "true"}}}
-    script["outputVariables"] = [{"name": "time", "type": "String", "value": "TIME"}]
-    other = {"type": "ShellScript", "name": "Other", "identifier": "other", "timeout": "1m", "spec": script}
     conditions = {
         "unknown": '<+steps.other.output.time> == "1"',
         "true": f'<+steps.{deploy}.output.serviceName> == "myapp"',
@@ -129,7 +159,7 @@ def test_a_step_runs_by_its_condition_if_the_rehearsal_knows_it_and_not_otherwis
         | {"when": {"stageStatus": "Success", "condition": condition}}
         for name, condition in conditions.items()
     ]
-    execution["steps"] += [{"step": step} for step in (other, *waits)]
+    execution["steps"] += [_build_script_step("other", "time"), *({"step": step} for step in waits)]
     drive.pipeline.yaml = yaml.safe_dump(document)
     drive.pipeline.save()
     steps = {step.step_data.step.identifier: step for step in _rehearse(drive, "healthy").steps}
