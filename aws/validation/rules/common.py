@@ -17,13 +17,17 @@ _APPLICATION_KEYS = ("command", "entryPoint", "environment", "dockerLabels", "op
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12})?:\S+\Z")
 _UNITS = re.compile(r"(\d+(?:\.\d+)?|\.\d+) ?(vcpu|gb|mb|mib|gib)\Z", re.IGNORECASE)
 _UNIT_FACTORS = {"vcpu": 1024, "gb": 1024, "gib": 1024, "mb": 1, "mib": 1}
+# Python refuses to convert thousands of digits, and no float holds 400 of them.
+_LONGEST_SIZE = 18
 
 RuleDocument = Mapping[str, Any]
 
 
 def parse_units(value: object) -> int | None:
-    """Return the CPU units or MiB of "256", "1 vCPU" or "2GB"; None if still unknown."""
+    """Return the CPU units or MiB of "256", "1 vCPU" or "2GB"; None if still unknown or no size."""
     text = str(value).strip()
+    if len(text) > _LONGEST_SIZE:
+        return None
     if text.isascii() and text.isdigit():
         return int(text)
     match = _UNITS.match(text)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aws.validation.problems import ParameterPath, ShapeProblem
+from aws.validation.problems import ParameterPath, ShapeProblem, quote_value
 from aws.validation.rules import containers, volumes
 from aws.validation.rules.common import RuleDocument, check_name, check_placeholders, check_tags, parse_units
 
@@ -167,6 +167,6 @@ def _check_sizes(definition: RuleDocument) -> Iterator[ShapeProblem]:
         value: Any = definition.get(key)
         if isinstance(value, str) and "<" not in value and parse_units(value) is None:
             example = '"256" or "1 vCPU"' if key == "cpu" else '"512" or "2GB"'
-            yield ShapeProblem((key,), f"{value!r} is not a size; write {example}")
+            yield ShapeProblem((key,), f"{quote_value(value)} is not a size; write {example}")
     if len(definition.get("placementConstraints") or []) > MOST_CONSTRAINTS:
         yield ShapeProblem(("placementConstraints",), f"holds more than {MOST_CONSTRAINTS} constraints")

@@ -24,6 +24,7 @@ from catalog.manifests.kinds import (
     TASK_DEFINITION,
 )
 from catalog.manifests.layers import ManifestLayer, merge_layers
+from catalog.manifests.manifest_files import check_manifest_text
 from tests.catalog.manifests import reference_samples as samples
 from tests.fixtures.time_limits import run_within_cpu
 from tests.lanes import examples
@@ -94,6 +95,15 @@ def test_sizes_that_aws_reads_are_taken(sizes: str) -> None:
         check_text(TASK_DEFINITION, replace_once(text, "memory: '512'", sizes.partition("\n")[2])).problems
         == ()
     )
+
+
+@pytest.mark.parametrize("size", ["9" * 5000, f"{'9' * 400} vcpu"])
+def test_a_size_of_very_many_digits_is_a_problem(size: str) -> None:
+    containers = "containerDefinitions: [{name: app, image: nginx, memory: 512}]"
+    text = f"family: app\ncpu: '{size}'\n{containers}\n"
+    (problem,) = check_manifest_text(TASK_DEFINITION, text).errors
+    assert "is not a size" in problem.message
+    assert len(problem.message) < 200
 
 
 def test_an_empty_choice_is_none_as_pipecd_writes_it() -> None:
