@@ -1,13 +1,13 @@
 """Forecast of the conditions of stages, groups and steps before a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from deployments.engine.steps.inputs import build_expression_values
 from deployments.engine.steps.scheduler import ENDED_BADLY
 from deployments.models import Execution, StageExecution, StepExecution, StepGroup
-from pipelines.definition.deferred_expressions import build_deferred_check
+from pipelines.definition.deferred_expressions import build_deferred_check, parse_step_path
 from steps.conditions import UnclearConditionError, parse_condition
 from steps.states import Status
 
@@ -49,18 +49,35 @@ class StageForecast:
         condition = (when or {}).get("condition")
         return ConditionForecast() if condition is None else self._evaluate_condition(condition)
 
-    def forecast_conditions(self, conditions: Iterable[str], steps: Mapping[str, Any]) -> ConditionForecast:
-        """Return the forecast of conditions that depend on the run, with the outputs of these steps."""
-        values = {"steps": steps, "execution": {"steps": steps, "id": str(self.execution.pk)}}
-        return _combine(self._evaluate_condition(text, values) for text in conditions)
+    def forecast_conditions(
+        self, conditions: Iterable[str], steps: Mapping[str, Any], final: Collection[str]
+    ) -> ConditionForecast:
+        """Return the forecast of conditions that depend on the run, with the outputs of these steps.
 
-    def _evaluate_condition(self, text: str, outputs: Mapping[str, Any] | None = None) -> ConditionForecast:
+        A run has no other outputs of `final` steps, so one that is missing there is a problem.
+        """
+        values = {"steps": steps, "execution": {"steps": steps, "id": str(self.execution.pk)}}
+        verdicts: list[ConditionForecast] = []
+        for text in conditions:
+            verdict = self._evaluate_condition(text, values, final)
+            # A run reaches it only if the open ones before it are true.
+            if verdict.problem and any(earlier.run_conditions for earlier in verdicts):
+                verdict = ConditionForecast(run_conditions=(text,))
+            verdicts.append(verdict)
+        return _combine(verdicts)
+
+    def _evaluate_condition(
+        self, text: str, outputs: Mapping[str, Any] | None = None, final: Collection[str] = ()
+    ) -> ConditionForecast:
         condition = parse_condition(text)
         try:
             holds = condition.holds({**self._load_values(), **(outputs or {})})
         except UnclearConditionError as unclear:
             is_deferred = build_deferred_check(self.stage.values)
-            is_open = any(is_deferred(path) or self._is_unknown(path) for path in condition.paths)
+            is_open = any(
+                self._is_unknown(path) or (is_deferred(path) and not _is_output_of(final, path))
+                for path in condition.paths
+            )
             return (
                 ConditionForecast(run_conditions=(text,))
                 if is_open
@@ -97,6 +114,11 @@ def _list_open_groups(step: StepExecution) -> list[StepGroup]:
 
 def _get_subject(group: StepGroup) -> str:
     return f"group {group.name}" if group.name else "the group around it"
+
+
+def _is_output_of(steps: Collection[str], path: str) -> bool:
+    parts = parse_step_path(path)
+    return bool(parts and parts[0] in steps)
 
 
 def _combine(verdicts: Iterable[ConditionForecast]) -> ConditionForecast:

@@ -50,6 +50,7 @@ class RehearsalRun:
         self._request, self._sandbox, self._snapshot = request, sandbox, snapshot
         self.clock = RehearsalClock(sandbox, deadline)
         self._outputs: dict[str, Any] = {}
+        self._final_steps: set[str] = set()
         self._actions_begun = 0
         self._is_over = False
         self.execution = Execution(
@@ -72,7 +73,9 @@ class RehearsalRun:
             forecast = StageForecast(self.execution, stage, self._request.unknown)
             for planned in plan_steps(stage, target.spec):
                 if planned.step.section == StepExecution.Section.EXECUTION:
-                    yield self._rehearse(stage_data, caller, planned, forecast)
+                    step = self._rehearse(stage_data, caller, planned, forecast)
+                    self._record_end(step)
+                    yield step
             self._outputs |= stage_data.get_step_outputs()
 
     def _rehearse(
@@ -89,7 +92,7 @@ class RehearsalRun:
         verdict = forecast.forecast_step(planned.step)
         if verdict.run_conditions:
             steps = {**self._outputs, **stage_data.get_step_outputs()}
-            verdict = forecast.forecast_conditions(verdict.run_conditions, steps)
+            verdict = forecast.forecast_conditions(verdict.run_conditions, steps, self._final_steps)
         if verdict.problem:
             self._fail(step, stage_data, ActionFailed("UNCLEAR_CONDITION", verdict.problem))
         elif verdict.skipped:
@@ -102,6 +105,14 @@ class RehearsalRun:
         else:
             self._run_step(stage_data, caller, planned, step)
         return step
+
+    def _record_end(self, step: RehearsedStep) -> None:
+        """Record whether a run has no other outputs of a step; those of an approval come from people."""
+        is_assumed = step.reason == APPROVAL_ASSUMED
+        if step.status in ("SUCCEEDED", "SKIPPED") and not is_assumed:
+            self._final_steps.add(step.step_data.step.identifier)
+        else:
+            self._final_steps.discard(step.step_data.step.identifier)
 
     def _find_obstacle(self, step: StepExecution) -> str:
         """Return the reason why a step cannot be rehearsed, or an empty text."""

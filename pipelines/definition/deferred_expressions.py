@@ -67,7 +67,7 @@ def find_step_problems(
 ) -> Iterator[ExpressionProblem]:
     """Yield invalid step references of a spec; `earlier` steps have ended, `other_steps` have not."""
     for where, path in find_paths(spec):
-        named = _parse_step_path(path)
+        named = parse_step_path(path)
         if named is not None and (message := _describe_problem(path, named, earlier, other_steps)):
             yield ExpressionProblem(where, message)
 
@@ -77,8 +77,8 @@ def _select_resolvable(kind: StepKind, spec: Mapping[str, Any]) -> dict[str, Any
     return {name: value for name, value in spec.items() if name not in excluded_names}
 
 
-def _parse_step_path(path: str) -> list[str] | None:
-    """Return the step identifier and the rest of a `steps` path."""
+def parse_step_path(path: str) -> list[str] | None:
+    """Return the step identifier and the rest of a `steps` path; None for another path."""
     parts = path.split(".")
     for before in _STEP_PREFIXES:
         if tuple(parts[: len(before)]) == before:

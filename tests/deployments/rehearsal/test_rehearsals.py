@@ -120,6 +120,12 @@ def _build_script_step(identifier: str, output: str) -> dict[str, Any]:
     return {"step": base | {"spec": spec}}
 
 
+def _build_wait(identifier: str, condition: str) -> dict[str, Any]:
+    when = {"stageStatus": "Success", "condition": condition}
+    base = {"type": "Wait", "name": identifier, "identifier": identifier, "when": when}
+    return {"step": base | {"spec": {"duration": "1m"}}}
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -154,18 +160,59 @@ def test_a_step_runs_by_its_condition_if_the_rehearsal_knows_it_and_not_otherwis
         "true": f'<+steps.{deploy}.output.serviceName> == "myapp"',
         "false": f'<+steps.{deploy}.output.serviceName> == "another"',
     }
-    waits = [
-        {"type": "Wait", "name": name, "identifier": f"wait_{name}", "spec": {"duration": "1m"}}
-        | {"when": {"stageStatus": "Success", "condition": condition}}
-        for name, condition in conditions.items()
-    ]
-    execution["steps"] += [_build_script_step("other", "time"), *({"step": step} for step in waits)]
+    waits = [_build_wait(f"wait_{name}", condition) for name, condition in conditions.items()]
+    execution["steps"] += [_build_script_step("other", "time"), *waits]
     drive.pipeline.yaml = yaml.safe_dump(document)
     drive.pipeline.save()
     steps = {step.step_data.step.identifier: step for step in _rehearse(drive, "healthy").steps}
     expected = {"unknown": "NOT_REHEARSED", "true": "SUCCEEDED", "false": "SKIPPED"}
     assert {name: steps[f"wait_{name}"].status for name in conditions} == expected
     assert f"It depends on {conditions['unknown']}" in steps["wait_unknown"].reason
+
+
+def test_a_condition_on_an_output_of_a_skipped_step_fails_as_in_the_run(drive: Drive) -> None:
+    document = yaml.safe_load(drive.pipeline.yaml)
+    execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+    skipped = _build_script_step("announce", "time")
+    skipped["step"]["when"] = {"stageStatus": "Success", "condition": '<+service.name> == "another"'}
+    condition = '<+steps.announce.output.time> == "1"'
+    execution["steps"][:0] = [skipped, _build_wait("pause", condition)]
+    drive.pipeline.yaml = yaml.safe_dump(document)
+    drive.pipeline.save()
+    rehearsed = _rehearse(drive, "healthy")
+    assert [step.status for step in rehearsed.steps] == ["SKIPPED", "FAILED", "NOT_REACHED"]
+    failure = drive.run("1.28").failure
+    assert failure is not None
+    assert failure["code"] == rehearsed.steps[1].code
+    assert failure["message"].endswith(rehearsed.reason)
+
+
+def test_a_condition_that_a_run_may_not_reach_or_that_people_answer_stays_open(drive: Drive) -> None:
+    UserGroup.objects.create(scope=drive.pipeline.scope, identifier="ops", name="Operations")
+    document = yaml.safe_load(drive.pipeline.yaml)
+    execution = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]
+    skipped = _build_script_step("announce", "time")
+    skipped["step"]["when"] = {"stageStatus": "Success", "condition": '<+service.name> == "another"'}
+    approval = {"approvers": {"userGroups": ["ops"]}, "approverInputs": [{"name": "window"}]}
+    ask = {"type": "HarnessApproval", "name": "Ask", "identifier": "ask", "timeout": "5m", "spec": approval}
+    group = {
+        "identifier": "group",
+        "name": "Group",
+        "when": {"stageStatus": "Success", "condition": '<+steps.other.output.ok> == "1"'},
+        "steps": [_build_wait("inner", '<+steps.announce.output.time> == "1"')],
+    }
+    execution["steps"] += [
+        skipped,
+        _build_script_step("other", "ok"),
+        {"stepGroup": group},
+        {"step": ask},
+        _build_wait("late", '<+steps.ask.output.approverInputs.window> == "now"'),
+    ]
+    drive.pipeline.yaml = yaml.safe_dump(document)
+    drive.pipeline.save()
+    steps = {step.step_data.step.identifier: step.status for step in _rehearse(drive, "healthy").steps}
+    assert (steps["announce"], steps["ask"]) == ("SKIPPED", "SUCCEEDED")
+    assert (steps["inner"], steps["late"]) == ("NOT_REHEARSED", "NOT_REHEARSED")
 
 
 def _kill_next_sandbox(known: int, over: Event) -> None:
