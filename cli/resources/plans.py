@@ -4,11 +4,10 @@ import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from cli.client import ApiClient
 from cli.resources.kinds import INFRASTRUCTURE, KINDS, PIPELINE, Spec
-from cli.resources.stored import Key, StoredResource, list_resources, read_resource
+from cli.resources.stored import Key, StoredResource, is_same_connector, list_resources, read_resource
 from cli.resources.yaml_documents import ResourceDocument, dump_yaml, read_pipeline
 
 
@@ -156,7 +155,7 @@ def _compare(
     after = kind.complete_spec(document.spec)
     if stored is None:
         return Change(ChangeType.CREATE, key, document, after=after)
-    if kind is INFRASTRUCTURE and _is_same_connector(after["connector"], stored):
+    if kind is INFRASTRUCTURE and is_same_connector(after["connector"], stored.connector_reference):
         after["connector"] = stored.row["connector"]
     if stored.spec == after:
         return None
@@ -169,14 +168,6 @@ def _compare(
             message = f"{name} of {key} is {before[name]} and cannot change"
             raise document.build_error(message, ("spec", name))
     return Change(ChangeType.UPDATE, key, document, current, etag, before, after)
-
-
-def _is_same_connector(reference: Any, stored: StoredResource) -> bool:
-    """Return whether a document names the stored connector: by its identifier, or with its level."""
-    identifier = str(stored.row["connector"]).rpartition(".")[2]
-    levels = ("account", "org")
-    depth = str(stored.row.get("connector_scope", "")).count("/")
-    return reference == identifier or (depth < len(levels) and reference == f"{levels[depth]}.{identifier}")
 
 
 def _build_deletion(client: ApiClient, stored: StoredResource) -> Change:

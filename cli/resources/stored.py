@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from cli.client import ApiClient, parse_scope
 from cli.errors import CliError, ExitCode
 from cli.resources.kinds import INFRASTRUCTURE, KINDS, TRIGGER, Parent, ResourceKind, Row, Spec
+
+_LEVELS: Final = ("account", "org")
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,18 @@ class StoredResource:
     def spec(self) -> Spec:
         """Return the complete spec."""
         return KINDS[self.key.kind].build_spec(self.row)
+
+    @property
+    def connector_reference(self) -> str:
+        """Return the connector of an infrastructure with its level; in a project its identifier."""
+        identifier = str(self.row["connector"]).rpartition(".")[2]
+        depth = str(self.row.get("connector_scope", "")).count("/")
+        return f"{_LEVELS[depth]}.{identifier}" if depth < len(_LEVELS) else identifier
+
+
+def is_same_connector(written: Any, reference: str) -> bool:
+    """Return whether a document keeps the present connector: by its identifier, or with its level."""
+    return written in (reference, reference.rpartition(".")[2])
 
 
 def get_scope_name(path: str) -> str:

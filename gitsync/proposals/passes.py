@@ -16,7 +16,8 @@ from django.db.models import F, Q, QuerySet
 from aws.errors import AwsError
 from catalog.manifests.yaml_drafts import NotEditable
 from cli.errors import CliError
-from cli.resources.stored import Key
+from cli.resources.kinds import INFRASTRUCTURE, Spec
+from cli.resources.stored import Key, is_same_connector
 from connectors.models import Connector
 from delegates.access.aws_access import ConnectorPending, ConnectorUnavailable
 from delegates.access.site_calls import (
@@ -196,6 +197,7 @@ def _edit(proposal: GitSyncProposal, text: str) -> str:
         current = read_spec(text, key, scope)
         if current is None:
             raise ProposalRefused(f"{proposal.path} of {proposal.branch} no longer has the {proposal}.")
+        current, after = _match_connector(proposal, current)
         if current == proposal.after:
             return text
         if current != proposal.before:
@@ -204,9 +206,23 @@ def _edit(proposal: GitSyncProposal, text: str) -> str:
                 "after the next sync.",
                 build_difference(proposal.before, current),
             )
-        return edit_document(text, key, scope, proposal.after)
+        return edit_document(text, key, scope, after)
     except (CliError, NotEditable) as error:
         raise ProposalRefused(f"{proposal.path} cannot be changed: {error}") from error
+
+
+def _match_connector(proposal: GitSyncProposal, current: Spec) -> tuple[Spec, Spec]:
+    """Return the file's spec to compare and the new one to write; an unchanged connector keeps its spelling.
+
+    A file names the present connector of an infrastructure with or without its level.
+    """
+    before, after = proposal.before, proposal.after
+    is_infrastructure = proposal.kind == INFRASTRUCTURE.name
+    if not (is_infrastructure and is_same_connector(current["connector"], before["connector"])):
+        return current, after
+    if after["connector"] == before["connector"]:
+        after = {**after, "connector": current["connector"]}
+    return {**current, "connector": before["connector"]}, after
 
 
 def _build_push(proposal: GitSyncProposal, head: str, content: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from django.db import transaction
 from django.db.models import Model
 
 from cli.errors import CliError
-from cli.resources.kinds import KINDS, Spec
-from cli.resources.stored import Key, StoredResource, read_resource
+from cli.resources.kinds import INFRASTRUCTURE, KINDS, Spec
+from cli.resources.stored import Key, StoredResource, is_same_connector, read_resource
 from gitsync.editing import build_resource_key, find_managed_row
 from gitsync.local_api import LocalApiClient
 from gitsync.models import GitSyncProposal, GitSyncResource
@@ -24,13 +24,18 @@ from web.http.problems import BadInput, Conflict
 from web.live import publish_change_on_commit
 from web.managed_resources import Perform, act_as_manager
 
+UNNAMEABLE_CONNECTOR: Final = (
+    "In Git, {} stands for the present connector, so the infrastructure cannot move to the connector of the "
+    "project with that identifier. Create one with another identifier and select it."
+)
 _IDENTIFIER_CHARACTERS: Final = 8
 
 
 def prepare_proposal(resource: Model, actor: User, perform: Perform) -> Callable[[], Mapping[str, Any]]:
     """Make a change on trial with all of its checks, undo it, and return what stores it as a proposal.
 
-    Raises what the change raises, and `BadInput` if it changes nothing.
+    Raises what the change raises, and `BadInput` if it changes nothing, or to a connector that no document
+    can name.
     """
     key = build_resource_key(resource)
     row = find_managed_row(key)
@@ -39,13 +44,14 @@ def prepare_proposal(resource: Model, actor: User, perform: Perform) -> Callable
     client, stored = LocalApiClient(actor), StoredResource(key, _build_path(key, resource), {})
     try:
         with transaction.atomic():
-            before = read_resource(client, stored)[0].spec
+            present = read_resource(client, stored)[0]
             with act_as_manager():
                 perform()
-            after = read_resource(client, stored)[0].spec
+            changed = read_resource(client, stored)[0]
             transaction.set_rollback(True)
     except CliError as error:
         raise Conflict(f"{error.message} {error.next_step}".strip()) from error
+    before, after = _build_specs(present, changed)
     if before == after:
         raise BadInput("Nothing was changed, so there is nothing to commit.")
     return lambda: _store(row, key, actor, before, after)
@@ -70,6 +76,23 @@ def build_document(proposal: GitSyncProposal) -> dict[str, Any]:
         "created_at": proposal.created_at,
         "ended_at": proposal.ended_at,
     }
+
+
+def _build_specs(present: StoredResource, changed: StoredResource) -> tuple[Spec, Spec]:
+    """Return the specs before and after a change; both name the connector so that it is found again.
+
+    Raises `BadInput` for a connector that no document can name.
+    """
+    before, after = present.spec, changed.spec
+    if present.key.kind != INFRASTRUCTURE.name:
+        return before, after
+    reference = before["connector"] = present.connector_reference
+    if is_same_connector(after["connector"], reference):
+        after["connector"] = changed.connector_reference
+    if after["connector"] != reference and is_same_connector(after["connector"], reference):
+        message = UNNAMEABLE_CONNECTOR.format(after["connector"])
+        raise BadInput(message, errors=[{"path": "connector", "message": message}])
+    return before, after
 
 
 def _build_path(key: Key, resource: Any) -> str:

@@ -14,14 +14,15 @@ from catalog.models import Infrastructure, Service
 from cli.resources.application import apply_plan
 from cli.resources.plans import build_plan
 from cli.resources.yaml_documents import parse_documents
-from connectors.models import Secret
+from connectors.models import Connector, Secret
 from delegates.access.site_calls import PUSH_FILE, SiteCaller
 from gitsync.local_api import LocalApiClient
 from gitsync.models import GitSync, GitSyncProposal
 from gitsync.proposals import passes
+from gitsync.proposals.recording import UNNAMEABLE_CONNECTOR
 from ops.backups.restores import UNPUSHED_REASON, settle_restored_state
 from pipelines.models import Pipeline
-from rbac.models import AuditEntry, User
+from rbac.models import AuditEntry, Role, RoleAssignment, Scope, ServiceAccount, User
 from tests.fixtures.git import PASSWORD, USERNAME, GitServer
 from tests.fixtures.ssh import SshServer
 from tests.gitsync.conftest import ENVIRONMENT, PIPELINE, SERVICE, RunPass
@@ -144,6 +145,81 @@ def test_forms_commit_an_infrastructure_and_a_pipeline(
     assert run_pass().state == "SYNCED"
     pipeline.refresh_from_db()
     assert "20m" in pipeline.yaml
+
+
+@pytest.fixture
+def account_connector(client: APIClient, account_of_git: ServiceAccount) -> Connector:
+    """The connector of the infrastructure, which is in the account; the sync may use it."""
+    connector = Connector.objects.get(identifier="aws")
+    connector.scope = Scope.objects.account()
+    connector.save()
+    role = Role.objects.get(identifier="account_admin", scope=None)
+    RoleAssignment.objects.create(user=account_of_git.user, role=role, scope=connector.scope)
+    return connector
+
+
+def create_nearer(connector: Connector, scope: Scope) -> Connector:
+    return Connector.objects.create(
+        scope=scope, identifier=connector.identifier, name="Nearer", spec=connector.spec
+    )
+
+
+@pytest.mark.parametrize(("written", "is_shadowed"), [("account.aws", False), ("aws", True)])
+def test_an_edit_keeps_the_connector_as_the_file_spells_it(
+    client: APIClient, run_pass: RunPass, git_server: GitServer, account_connector: Connector, project: Scope,
+    written: str, is_shadowed: bool,
+) -> None:  # fmt: skip
+    path = "slipway/environments.yaml"
+    git_server.commit({path: f"# Ours\n{ENVIRONMENT.replace('aws', written)}"})
+    if is_shadowed:
+        create_nearer(account_connector, project)
+    assert run_pass().state == "SYNCED"
+    place = Infrastructure.objects.get()
+    address = f"/api/v1/environments/{place.environment_id}/infrastructures/{place.pk}"
+    document = client.get(address).json()
+    assert document["connector"] == ("account.aws" if is_shadowed else "aws")
+
+    assert client.put(address, document | {"cluster": "other"}, format="json").status_code == 202
+
+    proposal = push()
+    assert (proposal.state, proposal.reason) == ("PUSHED", "")
+    assert proposal.difference.count("connector") == proposal.difference.count(" connector: account.aws")
+    text = read(git_server, "main", path)
+    assert f"\n  connector: {written}\n" in text
+    assert text.endswith("\n  cluster: other")
+    assert run_pass().state == "SYNCED"
+    place.refresh_from_db()
+    assert (place.cluster, place.connector) == ("other", account_connector)
+
+
+def post_connector(client: Client, connector: Connector) -> str:
+    """Select a connector on the page of the infrastructure, and return the next page."""
+    place = Infrastructure.objects.get()
+    address = f"/environments/{place.environment_id}/infrastructures/{place.pk}/edit/"
+    form = client.get(address).context["form"]
+    values = {name: form[name].value() for name in form.fields if form[name].value() is not None}
+    return client.post(address, values | {"connector": connector.pk}, follow=True).content.decode()
+
+
+def test_a_move_to_a_connector_that_no_file_can_name_is_refused(
+    account_connector: Connector, project: Scope, admin: User, browse: Browse
+) -> None:
+    page = post_connector(browse(admin), create_nearer(account_connector, project))
+    assert UNNAMEABLE_CONNECTOR.format("aws") in page
+    assert not GitSyncProposal.objects.exists()
+
+
+def test_a_move_to_a_nearer_connector_names_its_level(
+    account_connector: Connector, run_pass: RunPass, git_server: GitServer, project: Scope, admin: User,
+    browse: Browse,
+) -> None:  # fmt: skip
+    organization = Scope.objects.get(path=project.path.rpartition("/")[0])
+    nearer = create_nearer(account_connector, organization)
+    post_connector(browse(admin), nearer)
+    assert push().state == "PUSHED"
+    assert "connector: org.aws\n" in read(git_server, "main", "slipway/environments.yaml")
+    assert run_pass().state == "SYNCED"
+    assert Infrastructure.objects.get().connector == nearer
 
 
 def test_an_edit_of_a_document_that_changed_since_is_refused_with_the_difference(
