@@ -167,9 +167,9 @@ class DelegatedReads:
                 connector=self.aws_access.connector,
                 deadline=get_database_time() + ANSWER_TIMEOUT,
             )
-            unsubmitted = PreviewRequest.objects.filter(pk=request.pk, task=None)
+            unsubmitted = PreviewRequest.objects.filter(pk=request.pk, task=None, finished_at=None)
             if not unsubmitted.update(task=task, answers=request.answers):
-                # A concurrent request has submitted a task already.
+                # A concurrent request has submitted a task already, or the request is finished.
                 transaction.set_rollback(True)
 
 

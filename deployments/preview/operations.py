@@ -209,14 +209,21 @@ def get_or_create_request(
 T = TypeVar("T")
 
 
-def read_or_request(request: PreviewRequest, read: Callable[[AwsAccessOpener], T]) -> T | None:
-    """Return what `read` returns, or None after a delegate task for the first missing answer."""
+def read_or_request(request: PreviewRequest, read: Callable[[AwsAccessOpener, datetime], T]) -> T | None:
+    """Return what `read` returns, or None after a delegate task for the first missing answer.
+
+    `read` takes the AWS access and the time of the request. A finished request without an answer to its
+    reads, such as after a change of the infrastructure, starts again.
+    """
     is_late = request.finished_at is None and get_database_time() - request.requested_at > PREVIEW_TIMEOUT
     if request.task is not None or is_late:
         return None
     try:
-        result = read(RecordedAnswers(request).open)
+        result = read(RecordedAnswers(request).open, request.requested_at)
     except CallPending:
+        if request.finished_at is not None:
+            _restart(request)
+            return read_or_request(request, read)
         request.refresh_from_db(fields=["task"])
         return None
     PreviewRequest.objects.filter(pk=request.pk, finished_at=None).update(finished_at=get_database_time())
@@ -224,12 +231,17 @@ def read_or_request(request: PreviewRequest, read: Callable[[AwsAccessOpener], T
     return result
 
 
+def _restart(request: PreviewRequest) -> None:
+    """Discard the answers of a finished request, unless a concurrent request has done so."""
+    finished = PreviewRequest.objects.filter(pk=request.pk, finished_at=request.finished_at)
+    finished.update(answers="[]", finished_at=None, requested_at=get_database_time())
+    request.refresh_from_db(fields=["answers", "task", "finished_at", "requested_at"])
+
+
 def _prepare_preview(
     request: PreviewRequest, run_request: RunRequest
-) -> Callable[[AwsAccessOpener], PreviewDetails]:
-    return partial(
-        _preview, request.requested_by, run_request, request.pipeline, started_at=request.requested_at
-    )
+) -> Callable[[AwsAccessOpener, datetime], PreviewDetails]:
+    return partial(_preview, request.requested_by, run_request, request.pipeline)
 
 
 def _preview(

@@ -99,8 +99,7 @@ def _read(
     if any(reads_files_through_delegates(target, pipeline.scope) for target in request.targets):
         raise Conflict(FILES_THROUGH_DELEGATES)
     pending = get_or_create_request(actor, pipeline, tag, inputs, request, reads_cluster=True)
-    read = partial(read_for_rehearsal, request, pipeline, started_at=pending.requested_at)
-    return read_or_request(pending, read) or pending
+    return read_or_request(pending, partial(read_for_rehearsal, request, pipeline)) or pending
 
 
 def continue_reads(request: PreviewRequest) -> None:
@@ -110,8 +109,7 @@ def continue_reads(request: PreviewRequest) -> None:
         return
     try:
         run_request = validate_stored_request(request)
-        read = partial(read_for_rehearsal, run_request, request.pipeline, started_at=request.requested_at)
-        read_or_request(request, read)
+        read_or_request(request, partial(read_for_rehearsal, run_request, request.pipeline))
     except (CannotPlanError, Forbidden, Problem):
         # The pipeline or a permission changed meanwhile; the next request reports it.
         return

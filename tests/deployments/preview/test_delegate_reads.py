@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from catalog.models import Infrastructure
 from deployments.models import Execution, PreviewRequest
 from deployments.preview import step_context
 from deployments.preview.documents import PreviewDetails
@@ -98,3 +99,22 @@ def test_a_preview_that_took_more_than_a_minute_is_returned_and_not_started_agai
         hand_agent.serve()
     PreviewRequest.objects.update(requested_at=get_database_time() - timedelta(seconds=100))
     assert isinstance(_request_preview(remote), PreviewDetails)
+
+
+def test_a_preview_after_a_change_of_the_infrastructure_reads_again_at_once(remote: Drive) -> None:
+    hand_agent = hand("prod-eu", tags=("prod", "eu"))
+    place = Infrastructure.objects.get(identifier="sandbox", environment__identifier="dev")
+    Infrastructure.objects.filter(pk=place.pk).update(cluster="missing")
+    _request_preview(remote)
+    for _ in range(30):
+        hand_agent.serve()
+    failed = _request_preview(remote)
+    assert isinstance(failed, PreviewDetails)
+    assert not failed.is_complete
+    Infrastructure.objects.filter(pk=place.pk).update(cluster=place.cluster)
+    assert isinstance(_request_preview(remote), PreviewRequest)
+    for _ in range(30):
+        hand_agent.serve()
+    details = _request_preview(remote)
+    assert isinstance(details, PreviewDetails)
+    assert details.is_complete
