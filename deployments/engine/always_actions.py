@@ -1,6 +1,6 @@
 """Always-actions: actions of a step that run however the step ended."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from deployments.engine.action_phases import (
@@ -23,6 +23,8 @@ _FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
 _CONTINUING_STATUSES = (Status.IGNORE_FAILED, Status.SKIPPED, Status.SUCCESS)
 # Two versions run side by side for a few minutes of an upgrade; the service lock is held meanwhile.
 OTHER_VERSION_TIMEOUT = timedelta(minutes=4)
+# Later steps start after this time although the always-action is unfinished, such as without a delegate.
+LONGEST_START_DELAY = timedelta(minutes=10)
 
 
 def get_next_always_action(
@@ -41,6 +43,29 @@ def list_unfinished_steps(reconcile_context: ReconcileContext) -> list[StepExecu
     steps = reconcile_context.rows.list_section_steps(reconcile_context.stage)
     ended_steps = [step for step in steps if step.status in _CONTINUING_STATUSES]
     return [step for step in ended_steps if get_next_always_action(reconcile_context, [step]) is not None]
+
+
+def list_current_steps(
+    reconcile_context: ReconcileContext, unfinished: Sequence[StepExecution]
+) -> list[StepExecution]:
+    """Return the current steps; none starts while always-actions of a step before it are unfinished.
+
+    It may change the same ECS service, or run tasks that look like leftover ones.
+    """
+    flow = reconcile_context.rows.build_flow(reconcile_context.stage)
+    delaying = [step for step in unfinished if _delays_later_steps(reconcile_context, step)]
+    return [
+        step
+        for step in flow.list_current()
+        if step.status != Status.QUEUED or all(flow.is_parallel(step, ended_step) for ended_step in delaying)
+    ]
+
+
+def _delays_later_steps(reconcile_context: ReconcileContext, step: StepExecution) -> bool:
+    row = get_next_always_action(reconcile_context, [step])
+    if row is None or row.started_at is None:
+        return row is not None
+    return reconcile_context.runtime.now() - row.started_at < LONGEST_START_DELAY
 
 
 def advance_always_action(reconcile_context: ReconcileContext, row: ActionRun) -> timedelta | None:

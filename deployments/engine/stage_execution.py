@@ -128,7 +128,7 @@ def advance_stage(reconcile_context: ReconcileContext) -> timedelta | None:
     """Advance the next of the current steps; None means continue immediately."""
     # Tasks and suspended scaling of an ended step do not wait for the end of the execution.
     unfinished = always_actions.list_unfinished_steps(reconcile_context)
-    current = [*unfinished, *reconcile_context.rows.build_flow(reconcile_context.stage).list_current()]
+    current = [*unfinished, *always_actions.list_current_steps(reconcile_context, unfinished)]
     if not current:
         _end_stage(reconcile_context)
         return None

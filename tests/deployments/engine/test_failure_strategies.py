@@ -2,6 +2,7 @@
 
 import pytest
 
+from deployments.engine.always_actions import LONGEST_START_DELAY
 from deployments.execution.operations import abort_execution
 from deployments.execution.undo_plan import build_undo_plan
 from deployments.models import ActionRun, Execution, Interrupt, ServiceLock, StepExecution
@@ -222,3 +223,52 @@ def test_an_abort_names_the_stage_that_it_ended(drive: Drive) -> None:
     drive.until_over(execution)
     assert execution.failure is not None
     assert execution.failure["stage"] == _get_step(execution).stage.identifier
+
+
+def _register_scalable_target(drive: Drive) -> None:
+    target = {"ServiceNamespace": "ecs", "ScalableDimension": "ecs:service:DesiredCount"}
+    bounds = {"ResourceId": "service/demo/myapp", "MinCapacity": 1, "MaxCapacity": 4}
+    drive.call("application-autoscaling", "RegisterScalableTarget", {**target, **bounds})
+
+
+def test_the_next_step_starts_once_scaling_resumed_after_an_ignored_failure(
+    write: Write, drive: Drive
+) -> None:
+    drive.run("1.27")
+    _register_scalable_target(drive)
+    deploy = "- step:\n    identifier: deploy\n    type: EcsRollingDeploy\n"
+    ignored = f"    failureStrategies: [{_build_strategy('AllErrors', '{type: Ignore}')[2:]}]\n"
+    write(pipeline_text(stage_text(deploy + ignored + deploy.replace(": deploy", ": again"))))
+    drive.sandbox.fault("denied", service="ecs", operation="UpdateService", count=1)
+    mark = drive.mark()
+    execution = drive.run("1.28")
+    assert _get_result(execution) == ("IGNORE_FAILED", "FAILED"), drive.log(execution)[-5:]
+    scaling, update = "RegisterScalableTarget", "UpdateService"
+    effects = [operation for operation in drive.effects(after=mark) if operation in (scaling, update)]
+    assert effects == [scaling, scaling, scaling, update, scaling]
+    assert not any("is already suspended" in line for line in drive.log(execution))
+
+
+def test_an_always_action_that_aws_never_answers_does_not_hold_up_the_stage_for_ever(
+    write: Write, drive: Drive
+) -> None:
+    drive.run("1.27")
+    _register_scalable_target(drive)
+    deploy = "- step:\n    identifier: deploy\n    type: EcsRollingDeploy\n"
+    ignored = f"    failureStrategies: [{_build_strategy('AllErrors', '{type: Ignore}')[2:]}]\n"
+    pause = "- step: {identifier: pause, type: Wait, spec: {duration: 1h}}\n"
+    execution = write(pipeline_text(stage_text(deploy + ignored + pause))).start("crash")
+    steps = StepExecution.objects.filter(stage__execution=execution)
+    for _ in range(300):
+        drive.pass_time(1)
+        if steps.filter(identifier="deploy", status="IGNORE_FAILED").exists():
+            break
+        if steps.filter(actions__name="WaitForSteadyState", actions__state="STARTED").exists():
+            drive.sandbox.fault("throttle", operation="RegisterScalableTarget")
+    drive.pass_time(LONGEST_START_DELAY.total_seconds() - 60, step=10)
+    assert steps.get(identifier="pause").status == "QUEUED"
+    drive.pass_time(120, step=10)
+    assert steps.get(identifier="pause").started_at is not None
+    drive.sandbox.clear_faults()
+    drive.pass_time(60, step=10)
+    assert ActionRun.objects.get(step__stage__execution=execution, name="ResumeAutoScaling").state == "DONE"
