@@ -440,6 +440,10 @@ class EarlierStepData:
         """Return an output of the step, or None."""
         return self._step.all_outputs.get(name)
 
+    @property
+    def has_ended(self) -> bool:
+        return self._step.status in TERMINAL_STATUSES
+
 
 UNDO_TRIES = 3
 # Maximum number of notes of an execution.

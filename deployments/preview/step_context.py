@@ -29,6 +29,7 @@ from steps.actions.context import (
     LoadedManifest,
     LoadedTemplate,
     ManifestSource,
+    OtherStep,
     PlannedRun,
     ServiceObservation,
 )
@@ -69,6 +70,11 @@ class PreviewedStepData:
 
     def get_output(self, name: str) -> Any:
         return self.outputs.get(name)
+
+    @property
+    def has_ended(self) -> bool:
+        # One step is previewed after the other.
+        return True
 
 
 @dataclass
@@ -254,9 +260,9 @@ class PreviewStepContext(AwsClients):
         before = self._stage_data.steps[: self._stage_data.steps.index(self._step_data)]
         return [step_data for step_data in reversed(before) if step_data.step.type == step_type]
 
-    def list_execution_outputs(self, step_type: str) -> list[Mapping[str, Any]]:
-        steps = self._stage_data.steps
-        return [step_data.outputs for step_data in steps if step_data.step.type == step_type]
+    def list_other_steps(self, step_type: str) -> list[OtherStep]:
+        steps = (step_data for step_data in self._stage_data.steps if step_data is not self._step_data)
+        return [step_data for step_data in steps if step_data.step.type == step_type]
 
     def get_account(self) -> str:
         return StsClient(self._stage_data.caller).get_account_id()

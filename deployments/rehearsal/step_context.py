@@ -9,12 +9,14 @@ from typing import Any
 from aws.caller import Caller
 from aws.preview import PlannedCall, PreviewCaller
 from delegates.access.site_calls import SITE_SERVICE
+from deployments.engine.execution_rows import EarlierStepData
 from deployments.engine.steps.inputs import build_expression_values, resolve_value
 from deployments.models import StepExecution
 from deployments.preview.delegate_reads import open_in_process
 from deployments.preview.step_context import PreviewedStageData, PreviewedStepData, PreviewStepContext
 from deployments.rehearsal.clocks import RehearsalClock
 from deployments.rehearsal.sandbox_access import SandboxCaller
+from steps.actions.context import OtherStep
 from steps.actions.non_aws_calls import FETCH_FILES, FIND_DIGEST, LIST_TAGS, NonAwsCalls
 
 # Reads without effects, which a step needs before it knows what to deploy.
@@ -134,10 +136,10 @@ class UndoContext(RehearsalStepContext):
 
     _prefix = ""
 
-    def list_execution_outputs(self, step_type: str) -> list[Mapping[str, Any]]:
+    def list_other_steps(self, step_type: str) -> list[OtherStep]:
         # Of the real run: steps without an undo are not rehearsed.
         steps = StepExecution.objects.filter(stage__execution=self._stage_data.execution, type=step_type)
-        return [step.all_outputs for step in steps]
+        return [EarlierStepData(step) for step in steps.exclude(pk=self._step_data.step.pk)]
 
     @contextmanager
     def use_undo_data(self) -> Iterator[None]:

@@ -171,6 +171,13 @@ class EarlierStep(Protocol):
     def get_output(self, name: str) -> Any: ...
 
 
+class OtherStep(EarlierStep, Protocol):
+    """Another step of the same execution, before, beside or after this one."""
+
+    @property
+    def has_ended(self) -> bool: ...
+
+
 class StepContext(Protocol):
     """Execution of an action: AWS clients, rollback data, outputs and log."""
 
@@ -238,8 +245,8 @@ class StepContext(Protocol):
         """Return the steps of this type before this one in the stage, newest first, also skipped ones."""
         ...
 
-    def list_execution_outputs(self, step_type: str) -> list[Mapping[str, Any]]:
-        """Return the outputs of the steps of this type in all stages of the execution."""
+    def list_other_steps(self, step_type: str) -> list[OtherStep]:
+        """Return all other steps of this type in the execution."""
         ...
 
     def get_account(self) -> str:

@@ -13,7 +13,7 @@ from steps.actions.run_task import (
     StopLeftoverTasks,
     WaitForTasks,
 )
-from steps.actions.run_task.launch import RUN_TASK_REQUEST
+from steps.actions.run_task.launch import RUN_TASK_REQUEST, RUN_TASK_STEP_TYPE
 from steps.kinds.outputs import REVISION_OUTPUTS
 from steps.kinds.registry import BadStepError, Plan, step, unit
 
@@ -48,7 +48,7 @@ _OUTPUTS = {
 
 
 @step(
-    "EcsRunTask",
+    RUN_TASK_STEP_TYPE,
     title="ECS Run Task",
     spec=EcsRunTaskSpec,
     outputs=_OUTPUTS,

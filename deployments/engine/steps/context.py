@@ -34,7 +34,14 @@ from deployments.models import ActionRun, AwsCall, StepExecution
 from deployments.regions import NO_CLUSTER, find_call_region
 from guards.masks import redact_parameters
 from steps.actions.base import ActionFailed
-from steps.actions.context import ApprovalRequest, ApprovalState, AwsClients, EarlierStep, ServiceObservation
+from steps.actions.context import (
+    ApprovalRequest,
+    ApprovalState,
+    AwsClients,
+    EarlierStep,
+    OtherStep,
+    ServiceObservation,
+)
 from steps.actions.non_aws_calls import DELEGATE_SERVICE, NonAwsCalls, is_write_call
 from steps.states import CallState, Status
 
@@ -260,9 +267,13 @@ class EngineStepContext(AwsClients):
             if step.type == step_type and step.position < self.step.position
         ]
 
-    def list_execution_outputs(self, step_type: str) -> list[Mapping[str, Any]]:
-        steps = self.reconcile_context.rows.all_steps
-        return [step.all_outputs for step in steps if step.type == step_type]
+    def list_other_steps(self, step_type: str) -> list[OtherStep]:
+        rows = self.reconcile_context.rows
+        return [
+            EarlierStepData(step, rows.get_rollback_values(step, step.run))
+            for step in rows.all_steps
+            if step.type == step_type and step.pk != self.step.pk
+        ]
 
     @cached_property
     def _rollback_data(self) -> RollbackData:

@@ -95,8 +95,10 @@ def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int
 
 def _list_scaled_counts(context: StepContext, before: Mapping[str, Any]) -> list[Any]:
     """Return the counts that the scalings of this execution set for an ECS service."""
-    scalings = context.list_execution_outputs(SCALE_STEP_TYPE)
-    return [outputs.get("desiredCount") for outputs in scalings if outputs.get("serviceArn") == before["arn"]]
+    scalings = context.list_other_steps(SCALE_STEP_TYPE)
+    return [
+        step.get_output("desiredCount") for step in scalings if step.get_output("serviceArn") == before["arn"]
+    ]
 
 
 def is_count_restored(context: StepContext, before: Mapping[str, Any], count: int) -> bool:

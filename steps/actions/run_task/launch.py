@@ -17,10 +17,11 @@ from steps.actions.confirmations import (
     Unconfirmed,
     is_past_read_lag,
 )
-from steps.actions.context import LoadedManifest, StepContext
+from steps.actions.context import EarlierStep, LoadedManifest, StepContext
 from steps.actions.manifests import TASK_DEFINITION
 from steps.actions.task_definitions import RegisterTaskDefinition
 
+RUN_TASK_STEP_TYPE = "EcsRunTask"
 RUN_TASK_REQUEST = "EcsRunTaskRequestDefinition"
 
 
@@ -104,10 +105,34 @@ LISTED_STATUSES = ("RUNNING", "STOPPED")
 
 
 @dataclass(frozen=True)
-class RunAttempt:
-    """One attempt to run the tasks; `key` distinguishes it from other attempts of the step."""
+class SavedAttempt:
+    """Calls and tasks that one attempt of a step has recorded; `key` distinguishes it from other attempts."""
 
     key: str
+    context: StepContext | EarlierStep
+
+    def list_answered_tasks(self) -> list[str]:
+        """Return the tasks of every answered call."""
+        return [arn for number in self._list_batches() for arn in self._load(f"tasks {number}") or []]
+
+    def list_open_batches(self) -> list[int]:
+        """Return the numbers of calls without a recorded answer."""
+        return [number for number in self._list_batches() if self._load(f"tasks {number}") is None]
+
+    def _list_batches(self) -> list[int]:
+        numbers: list[int] = []
+        while self._load(f"batch {len(numbers)}") is not None:
+            numbers.append(len(numbers))
+        return numbers
+
+    def _load(self, name: str) -> Any:
+        return self.context.load_for_rollback(f"{self.key} {name}")
+
+
+@dataclass(frozen=True)
+class RunAttempt(SavedAttempt):
+    """One attempt of this step to run the tasks."""
+
     context: StepContext
 
     def save_existing_tasks(self) -> None:
@@ -122,33 +147,28 @@ class RunAttempt:
         """Record the tasks that a call started."""
         self.context.save_for_rollback(f"{self.key} tasks {number}", list(arns))
 
-    def list_answered_tasks(self) -> list[str]:
-        """Return the tasks of every answered call."""
-        return [arn for number in self._list_batches() for arn in self._load(f"tasks {number}") or []]
-
-    def list_open_batches(self) -> list[int]:
-        """Return the numbers of calls without a recorded answer."""
-        return [number for number in self._list_batches() if self._load(f"tasks {number}") is None]
+    def has_similar_open_calls(self) -> bool:
+        """Return whether another step waits for the answer of a call that runs the same task definition."""
+        definition = self.context.get_output("taskDefinitionArn")
+        return any(
+            attempt.list_open_batches()
+            for step in self.context.list_other_steps(RUN_TASK_STEP_TYPE)
+            if not step.has_ended and step.get_output("taskDefinitionArn") == definition
+            for attempt in _list_attempts(step)
+        )
 
     def list_unrecorded_tasks(self) -> list[str]:
         """Return the tasks in AWS that only a lost answer of this attempt can contain.
 
-        Other steps of the execution run tasks too, of other task definitions.
+        Other steps of the execution run tasks too.
         """
         recorded = {*(self._load("before") or []), *self.list_answered_tasks()}
+        for step in self.context.list_other_steps(RUN_TASK_STEP_TYPE):
+            recorded.update(arn for attempt in _list_attempts(step) for arn in attempt.list_answered_tasks())
         arns = [arn for arn in list_started_tasks(self.context) if arn not in recorded]
         definition = self.context.get_output("taskDefinitionArn")
         tasks = self.context.ecs.describe_tasks(self.context.cluster, arns) if arns else []
         return [task.arn for task in tasks if task.task_definition == definition]
-
-    def _list_batches(self) -> list[int]:
-        numbers: list[int] = []
-        while self._load(f"batch {len(numbers)}") is not None:
-            numbers.append(len(numbers))
-        return numbers
-
-    def _load(self, name: str) -> Any:
-        return self.context.load_for_rollback(f"{self.key} {name}")
 
 
 def list_started_tasks(context: StepContext) -> list[str]:
@@ -171,10 +191,19 @@ def start_attempt(context: StepContext) -> RunAttempt:
 
 def get_current_attempt(context: StepContext) -> RunAttempt | None:
     """Return the newest attempt of this step; None if there is none."""
-    key, number = "", 0
-    while next_key := context.load_for_rollback(f"try {number}"):
-        key, number = next_key, number + 1
-    return RunAttempt(key, context) if key else None
+    keys = _list_attempt_keys(context)
+    return RunAttempt(keys[-1], context) if keys else None
+
+
+def _list_attempts(step: EarlierStep) -> list[SavedAttempt]:
+    return [SavedAttempt(key, step) for key in _list_attempt_keys(step)]
+
+
+def _list_attempt_keys(saved: StepContext | EarlierStep) -> list[str]:
+    keys: list[str] = []
+    while key := saved.load_for_rollback(f"try {len(keys)}"):
+        keys.append(key)
+    return keys
 
 
 _REFUSAL_TEXTS = (

@@ -20,6 +20,8 @@ from steps.actions.task_definitions import deregister_task_definition
 
 # Time until AWS's lists show the tasks of a call whose answer was lost.
 LISTING_LAG = timedelta(seconds=30)
+# Time for the call of another step whose tasks AWS cannot tell from those of this step.
+ATTRIBUTION_TIMEOUT = timedelta(minutes=5)
 # Time for leftover tasks to stop; on a container instance without a connection they never do.
 STOP_TIMEOUT = timedelta(minutes=5)
 STOPPING_STATUSES = ("DEACTIVATING", "STOPPING", "DEPROVISIONING", "STOPPED")
@@ -65,10 +67,21 @@ class FindLeftoverTasks(Action):
         if not attempt.list_open_batches():
             context.set_outputs(leftTasks=attempt.list_answered_tasks())
             return True
-        unrecorded = attempt.list_unrecorded_tasks()
         since = context.progress.setdefault("since", context.now().isoformat())
-        if not unrecorded and context.now() - datetime.fromisoformat(since) < LISTING_LAG:
-            return False
+        waited = context.now() - datetime.fromisoformat(since)
+        if attempt.has_similar_open_calls():
+            if waited < ATTRIBUTION_TIMEOUT:
+                return False
+            unrecorded = []
+            context.log(
+                "It is not known whether the unanswered call of this step started tasks: "
+                "another step runs the same task definition. Check the tasks in ECS",
+                "warning",
+            )
+        else:
+            unrecorded = attempt.list_unrecorded_tasks()
+            if not unrecorded and waited < LISTING_LAG:
+                return False
         context.set_outputs(leftTasks=[*attempt.list_answered_tasks(), *unrecorded])
         return True
 

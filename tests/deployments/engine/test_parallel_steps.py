@@ -1,6 +1,7 @@
 """Steps side by side: all go on in one look, one that fails stops the others, all that was done is undone."""
 
 import pytest
+import yaml
 from django.test import Client
 
 from deployments.execution.documents import build_execution_document
@@ -9,6 +10,8 @@ from deployments.models import Execution, ServiceLock, StepExecution, StepGroup
 from tests.deployments.engine.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 from tests.deployments.execution.conftest import until_asked  # noqa: F401
 from tests.fixtures.engine_driver import Drive
+from tests.stories.run_task.conftest import DEFINITION
+from tests.stories.run_task.test_run_task import tasks_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -87,6 +90,49 @@ def test_what_waits_for_a_person_in_one_branch_does_not_hold_up_the_other(write:
     assert execution.status == "INTERVENTION_WAITING"
     pipeline_drive.until_over(execution, most_seconds=5000)
     assert execution.status == "IGNORE_FAILED"
+
+
+def _build_two_jobs(drive: Drive) -> tuple[str, str]:
+    """Return a step whose failure is ignored, and one that starts a task of the same revision."""
+    definition = DEFINITION.replace("<+primary.artifact.tag>", "1.27")
+    drive.call("ecs", "RegisterTaskDefinition", yaml.safe_load(definition))
+    named = "taskDefinitionArn: migration\n"
+    return (
+        job(drive, "unanswered", f"timeout: 1m\n    {IGNORE}", task_fields=named),
+        job(drive, "other", "timeout: 30m", task_fields=f"{named}skipSteadyStateCheck: true\n"),
+    )
+
+
+def _assert_task_runs_on(drive: Drive, execution: Execution) -> None:
+    drive.until_over(execution)
+    assert execution.status == "IGNORE_FAILED", drive.log(execution)[-5:]
+    (task,) = tasks_of(drive, execution)
+    assert task["desiredStatus"] == "RUNNING"
+    assert "StopTask" not in drive.effects()
+
+
+@pytest.mark.parametrize("fault", ["", "lost_answer"])
+def test_a_step_without_an_answer_leaves_the_task_of_another_branch_running(
+    write: Write, drive: Drive, fault: str
+) -> None:
+    execution = write(pipeline_text(stage_text(_build_parallel(*_build_two_jobs(drive))))).start("1.27")
+    drive.sandbox.fault("throttle", operation="RunTask")
+    while _get_steps(execution)["unanswered"].status != "IGNORE_FAILED":
+        drive.pass_time(1)
+    drive.sandbox.clear_faults()
+    if fault:
+        drive.sandbox.fault(fault, operation="RunTask", count=1)
+    _assert_task_runs_on(drive, execution)
+
+
+def test_a_step_without_an_answer_leaves_the_task_of_the_next_step_running(
+    write: Write, drive: Drive
+) -> None:
+    execution = write(pipeline_text(stage_text("".join(_build_two_jobs(drive))))).start("1.27")
+    drive.sandbox.fault("error500", operation="RunTask")
+    drive.pass_time(45)
+    drive.sandbox.clear_faults()
+    _assert_task_runs_on(drive, execution)
 
 
 def test_people_decide_about_two_branches_that_wait_at_once_each_by_itself(
