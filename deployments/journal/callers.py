@@ -65,6 +65,11 @@ class JournaledPhase(Protocol):
         """Return the time after which a read must start to count in a check (rule 10)."""
         ...
 
+    @property
+    def keeps_answers(self) -> bool:
+        """Return whether the answers of reads stay until the phases of other actions have ended too."""
+        ...
+
     def build_call(
         self,
         number: int,
@@ -334,6 +339,8 @@ class CheckCaller:
         if self._is_kept(row):
             self._record_start(row.sent_at)
             self._context.clear_result(row)
+            if row.state == CallState.FAILED:
+                raise parse_error_record(row.error or {})
             return dict(json.loads(row.result))
         try:
             self._context.take_token(row)
@@ -347,10 +354,19 @@ class CheckCaller:
         self.first_read_at = min(self.first_read_at or self.read_started_at, self.read_started_at)
 
     def _is_kept(self, row: AwsCall) -> bool:
-        if row.state != CallState.ANSWERED or not row.result or row.sent_at is None:
+        if not row.result or row.sent_at is None:
+            return False
+        if self._context.keeps_answers:
+            is_answered = row.state in (CallState.ANSWERED, CallState.FAILED)
+            return is_answered and row.sent_at > self._context.reads_after
+        if row.state != CallState.ANSWERED:
             return False
         oldest = self._context.runtime.now() - MAX_KEPT_READ_AGE
         return row.sent_at > max(oldest, self._context.reads_after)
+
+    def _build_result(self, answer: Mapping[str, Any]) -> str:
+        """Return the stored result of a read; only a checklist, whose phases end together, stores it now."""
+        return json.dumps(answer) if self._context.keeps_answers else ""
 
     def _keep_answers(self) -> None:
         """Keep the answers of this pass for the next one.
@@ -370,15 +386,16 @@ class CheckCaller:
         try:
             result = self._context.get_aws_access(row).call(row.service, row.operation, params)
         except AwsError as error:
-            row.state, row.error = CallState.FAILED, error.to_record()
+            row.state, row.error, row.result = CallState.FAILED, error.to_record(), ""
             if error.is_retryable:
                 rate_limits.record_throttling(
                     self._context.rate_limit_key, error, self._context.runtime.now()
                 )
                 raise AwsUnavailable(error) from error
+            row.result = self._build_result({})
             raise
         else:
-            row.state, row.error, row.result = CallState.ANSWERED, None, ""
+            row.state, row.error, row.result = CallState.ANSWERED, None, self._build_result(result)
             self._answers.append((row, result))
             _record_success(self._context, row)
             return result

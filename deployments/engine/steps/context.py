@@ -148,7 +148,7 @@ class EngineStepContext(AwsClients):
         return self.phase.startswith(REPLAYED_PHASES)
 
     @property
-    def _is_verification(self) -> bool:
+    def keeps_answers(self) -> bool:
         return self.phase.startswith(VERIFY_PHASE)
 
     @cached_property
@@ -156,7 +156,7 @@ class EngineStepContext(AwsClients):
         """Return the answer time of the last write; checks use later reads only (rule 10)."""
         answered = self.reconcile_context.rows.get_last_answer_time(self.step)
         # An earlier rollback may have left answers of its checklist behind.
-        began = self.log_step.started_at if self._is_verification else None
+        began = self.log_step.started_at if self.keeps_answers else None
         return max(filter(None, (answered, began)), default=datetime.min.replace(tzinfo=UTC))
 
     def build_call(
@@ -464,8 +464,8 @@ class EngineStepContext(AwsClients):
         """End the phase: add outputs, progress, counts and lines to the next commit."""
         if keep_progress and self.progress != self.row.progress:
             self.reconcile_context.change(self.row, progress=self.progress)
-        # A checklist takes several passes through a delegate, each of which goes over all of its reads.
-        if not self._is_verification:
+        # A checklist may take several passes, each of which goes over all of its reads.
+        if not self.keeps_answers:
             self._clear_results(self._consumed)
         self._consumed = []
         # Before the lines, in which secret outputs are redacted.
