@@ -1,4 +1,4 @@
-"""Memory of processes over time: proportional set size, and its slope by least squares."""
+"""Memory that processes have allocated, over time, and its slope by least squares."""
 
 import contextlib
 import statistics
@@ -17,7 +17,7 @@ HOUR: Final = 3600.0
 
 @dataclass(frozen=True)
 class Sample:
-    """Proportional set size in KiB at a time of the monotonic clock."""
+    """Allocated memory in KiB at a time of the monotonic clock."""
 
     at: float
     kibibytes: float
@@ -48,7 +48,7 @@ class MemoryRecorder:
 
     def _record_process(self, name: str, pid: int) -> None:
         with contextlib.suppress(OSError, StopIteration):
-            sample = Sample(time.monotonic(), read_pss(pid))
+            sample = Sample(time.monotonic(), read_allocated(pid))
             self._samples[name, pid, _read_start(pid)].append(sample)
 
     def list_slopes(self, warm_up: float) -> list[Slope]:
@@ -60,10 +60,13 @@ class MemoryRecorder:
         return [_build_slope(name, samples, warm_up) for name, samples in sorted(longest.items())]
 
 
-def read_pss(pid: int) -> float:
-    """Return the memory of a process in KiB; shared pages count by the number of their users."""
+def read_allocated(pid: int) -> float:
+    """Return the anonymous memory of a process in KiB; pages of a fork count by the number of their users.
+
+    Programs and libraries are left out: a share of them grows whenever another program of the machine ends.
+    """
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return next(float(line.split()[1]) for line in lines if line.startswith("Pss_Anon:"))
 
 
 def _read_start(pid: int) -> str:
