@@ -1,1 +1,1 @@
-"""Limits and checks on untrusted input, safe outgoing HTTP, and masking of secrets; no framework."""
+"""Limits and checks of input, safe outgoing HTTP, masking of secrets, set-up of processes; no framework."""

@@ -185,11 +185,17 @@ def test_a_retry_in_a_later_stage_keeps_the_failure_of_an_earlier_one(write: Wri
     assert _get_result(execution) == ("FAILED", "FAILED")
 
 
-def test_scaling_resumes_after_an_ignored_failure_while_the_stage_goes_on(write: Write, drive: Drive) -> None:
-    deploy = "- step:\n    identifier: deploy\n    type: EcsRollingDeploy\n"
+DEPLOY = "- step:\n    identifier: deploy\n    type: EcsRollingDeploy\n"
+PAUSE = "- step: {identifier: pause, type: Wait, spec: {duration: 1h}}\n"
+
+
+def _build_deploy_with_ignored_failure(next_step: str) -> str:
     ignored = f"    failureStrategies: [{_build_strategy('AllErrors', '{type: Ignore}')[2:]}]\n"
-    pause = "- step: {identifier: pause, type: Wait, spec: {duration: 1h}}\n"
-    execution = write(pipeline_text(stage_text(deploy + ignored + pause))).start("crash")
+    return pipeline_text(stage_text(DEPLOY + ignored + next_step))
+
+
+def test_scaling_resumes_after_an_ignored_failure_while_the_stage_goes_on(write: Write, drive: Drive) -> None:
+    execution = write(_build_deploy_with_ignored_failure(PAUSE)).start("crash")
     steps = StepExecution.objects.filter(stage__execution=execution)
     for _ in range(300):
         drive.pass_time(1)
@@ -236,9 +242,7 @@ def test_the_next_step_starts_once_scaling_resumed_after_an_ignored_failure(
 ) -> None:
     drive.run("1.27")
     _register_scalable_target(drive)
-    deploy = "- step:\n    identifier: deploy\n    type: EcsRollingDeploy\n"
-    ignored = f"    failureStrategies: [{_build_strategy('AllErrors', '{type: Ignore}')[2:]}]\n"
-    write(pipeline_text(stage_text(deploy + ignored + deploy.replace(": deploy", ": again"))))
+    write(_build_deploy_with_ignored_failure(DEPLOY.replace(": deploy", ": again")))
     drive.sandbox.fault("denied", service="ecs", operation="UpdateService", count=1)
     mark = drive.mark()
     execution = drive.run("1.28")
@@ -254,10 +258,7 @@ def test_an_always_action_that_aws_never_answers_does_not_hold_up_the_stage_for_
 ) -> None:
     drive.run("1.27")
     _register_scalable_target(drive)
-    deploy = "- step:\n    identifier: deploy\n    type: EcsRollingDeploy\n"
-    ignored = f"    failureStrategies: [{_build_strategy('AllErrors', '{type: Ignore}')[2:]}]\n"
-    pause = "- step: {identifier: pause, type: Wait, spec: {duration: 1h}}\n"
-    execution = write(pipeline_text(stage_text(deploy + ignored + pause))).start("crash")
+    execution = write(_build_deploy_with_ignored_failure(PAUSE)).start("crash")
     steps = StepExecution.objects.filter(stage__execution=execution)
     for _ in range(300):
         drive.pass_time(1)
