@@ -19,6 +19,7 @@ from pipelines.models import Pipeline
 from pipelines.queries import list_pipelines_using
 from rbac.models import Scope, User
 from rbac.policy import Principal, can
+from steps.conditions import parse_condition
 from steps.expressions import find_paths
 from web.http.problems import BadInput
 
@@ -70,8 +71,7 @@ def find_image_conflicts(targets: Sequence[StageTarget]) -> list[ReferenceProble
         first = targets_with_image[0].service
         image, first_image = artifacts[target.service.pk], artifacts[first.pk]
         is_same = (image.image, image.source) == (first_image.image, first_image.source)
-        steps = (*target.spec.steps, *target.spec.rollback_steps)
-        if not is_same and any(map(_may_use_image, steps)):
+        if not is_same and _may_use_image(target.spec):
             text = (
                 f"service {target.service.identifier} has another image or image source than service "
                 f"{first.identifier}, and a run deploys one image: give each service a pipeline of its own, "
@@ -81,16 +81,22 @@ def find_image_conflicts(targets: Sequence[StageTarget]) -> list[ReferenceProble
     return conflicts
 
 
-def _may_use_image(step: StepSpec) -> bool:
-    """Return whether a step uses the image of the run; files are not read, so a step with one may."""
-    return (
-        step.type in DEPLOY_STEPS
-        or any(path.partition(".")[0] in _IMAGE_ROOTS for _, path in find_paths(step.spec))
-        or any(
-            source["store"] != INLINE and not is_program(source)
-            for source in list_sources(step.type, step.spec)
-        )
+def _may_use_image(stage: StageSpec) -> bool:
+    """Return whether a stage uses the image of the run; files are not read, so a step with one may."""
+    steps = (*stage.steps, *stage.rollback_steps)
+    paths = [path for step in steps for _, path in find_paths(step.spec)]
+    groups = (*stage.groups, *stage.rollback_groups)
+    for when in (stage.when, *(group.when for group in groups), *(step.when for step in steps)):
+        if when and when["condition"]:
+            paths += parse_condition(when["condition"]).paths
+    return any(path.partition(".")[0] in _IMAGE_ROOTS for path in paths) or any(
+        step.type in DEPLOY_STEPS or _has_file(step) for step in steps
     )
+
+
+def _has_file(step: StepSpec) -> bool:
+    sources = list_sources(step.type, step.spec)
+    return any(source["store"] != INLINE and not is_program(source) for source in sources)
 
 
 def require_deployable_service(service: Service, actor: User) -> None:

@@ -45,27 +45,57 @@ def test_a_service_with_another_image_than_an_earlier_stage_is_refused(world: Wo
 
 
 _TASK = "type: EcsRunTask, spec: {taskDefinitionArn: job, runTaskRequestDefinition: "
+_SCALE, _UNSCALE = "type: EcsScale, spec: {service: worker, instances: 2}", "type: EcsScaleRollback"
+_MAKE = "type: ShellScript, spec: {shell: Bash, source: {type: Inline, spec: {script: make}}}"
+_WHEN = "when: {condition: '<+artifact.image> == \"shop/worker:v7\"'}"
+
+
+def _build_step(body: str, identifier: str = "go") -> str:
+    return f"{{step: {{identifier: {identifier}, {body}}}}}"
+
+
+def _build_group(step: str) -> str:
+    return f"{{stepGroup: {{identifier: all, {_WHEN}, steps: [{_build_step(step, 'inner')}]}}}}"
 
 
 @pytest.mark.parametrize(
     ("step", "is_refused"),
     [
-        ("type: EcsScale, spec: {service: worker, instances: 2}", False),
-        ("type: ShellScript, spec: {shell: Bash, source: {type: Inline, spec: {script: make}}}", False),
+        (_SCALE, False),
+        (_MAKE, False),
         ("type: ShellScript, spec: {source: {type: Inline, spec: {script: 'a <+artifact.tag>'}}}", True),
         ("type: Http, spec: {url: 'https://a/<+service.name>'}", False),
         (_TASK + "{type: Inline, spec: {content: 'launchType: EC2'}}}", False),
         (_TASK + "{type: FileStore, spec: {files: /job.yaml}}}", True),
         ("type: EcsRollingDeploy", True),
+        (f"{_MAKE}, {_WHEN}", True),
+        (f"{_MAKE}, when: {{condition: '<+service.name> == \"worker\"'}}", False),
     ],
 )
 def test_only_a_stage_that_uses_the_image_has_to_have_that_of_the_run(
     world: World, admin: User, step: str, is_refused: bool
 ) -> None:
+    execution = f"execution: {{steps: [{_build_step(step)}]}}"
+    _check_whether_refused(world, admin, execution, is_refused=is_refused)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"execution: {{steps: [{_build_group(_MAKE)}]}}",
+        f"execution: {{steps: [{_build_step(_SCALE)}], rollbackSteps: [{_build_group(_UNSCALE)}]}}",
+        f"execution: {{steps: [{_build_step(_MAKE)}]}}\n        {_WHEN}",
+    ],
+    ids=["a group", "a rollback group", "the stage"],
+)
+def test_the_image_in_a_condition_counts_as_a_use_of_it(world: World, admin: User, body: str) -> None:
+    _check_whether_refused(world, admin, body, is_refused=True)
+
+
+def _check_whether_refused(world: World, admin: User, body: str, *, is_refused: bool) -> None:
     Artifact.objects.filter(service__identifier="worker").update(image="shop/worker")
-    steps = f"execution: {{steps: [{{step: {{identifier: go, {step}}}}}]}}"
     head, worker = _build_text("myapp", "worker").rsplit("strategy: Rolling", 1)
-    world.pipeline.yaml = f"{head}{steps}{worker}"
+    world.pipeline.yaml = f"{head}{body}{worker}"
     world.pipeline.save(update_fields=["yaml"])
     problems = check_pipeline(world.pipeline.yaml, world.scope, admin)["errors"]
     assert bool([problem for problem in problems if "another image" in problem["message"]]) is is_refused
