@@ -3,7 +3,7 @@
 Manifests in Git and S3, and files hidden from the author, are left to the run and its preview.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from catalog.manifests.checks import check_deployable
 from catalog.manifests.kinds import SERVICE_DEFINITION
@@ -49,11 +49,46 @@ def list_deploying_stages(text: str) -> list[StageSpec]:
 
     An invalid pipeline has none.
     """
+    return [stage for stage in _list_stages(text) if any(step.type in DEPLOY_STEPS for step in stage.steps)]
+
+
+def _list_stages(text: str) -> Sequence[StageSpec]:
     try:
-        stages = parse_pipeline(text).stages
+        return parse_pipeline(text).stages
     except InvalidPipelineError:
-        return []
-    return [stage for stage in stages if any(step.type in DEPLOY_STEPS for step in stage.steps)]
+        return ()
+
+
+def list_image_pipelines(service: Service, pipelines: Sequence[Pipeline]) -> list[Pipeline]:
+    """Return the pipelines that deploy a service with its own image, or with any if it has none; one query.
+
+    A run has the image of the first service with one.
+    """
+    stages_by_pipeline = {pipeline: _list_stages(pipeline.yaml) for pipeline in pipelines}
+    services = _load_services(stages_by_pipeline)
+    found = []
+    for pipeline, stages in stages_by_pipeline.items():
+        paths = set(pipeline.scope.ancestor_paths())
+        nearest = {row.identifier: row for row in services if row.scope.path in paths}
+        if _deploys_image(service, [(stage, nearest.get(stage.service)) for stage in stages]):
+            found.append(pipeline)
+    return found
+
+
+def _deploys_image(service: Service, stages: Sequence[tuple[StageSpec, Service | None]]) -> bool:
+    if not any(owner == service and _may_use_image(stage) for stage, owner in stages):
+        return False
+    images = (getattr(owner, "artifact", None) for _, owner in stages)
+    own, image = getattr(service, "artifact", None), next(filter(None, images), None)
+    return own is None or image is None or _is_same_image(own, image)
+
+
+def _load_services(stages_by_pipeline: Mapping[Pipeline, Sequence[StageSpec]]) -> list[Service]:
+    """Return the services of pipelines, those of lower scopes last; one query."""
+    names = {stage.service for stages in stages_by_pipeline.values() for stage in stages}
+    paths = {path for pipeline in stages_by_pipeline for path in pipeline.scope.ancestor_paths()}
+    rows = Service.objects.filter(identifier__in=names, scope__path__in=paths)
+    return sorted(rows.select_related("scope", "artifact"), key=lambda row: len(row.scope.path))
 
 
 def find_image_conflicts(targets: Sequence[StageTarget]) -> list[ReferenceProblem]:
@@ -69,8 +104,7 @@ def find_image_conflicts(targets: Sequence[StageTarget]) -> list[ReferenceProble
     conflicts = []
     for target in targets_with_image[1:]:
         first = targets_with_image[0].service
-        image, first_image = artifacts[target.service.pk], artifacts[first.pk]
-        is_same = (image.image, image.source) == (first_image.image, first_image.source)
+        is_same = _is_same_image(artifacts[target.service.pk], artifacts[first.pk])
         if not is_same and _may_use_image(target.spec):
             text = (
                 f"service {target.service.identifier} has another image or image source than service "
@@ -79,6 +113,10 @@ def find_image_conflicts(targets: Sequence[StageTarget]) -> list[ReferenceProble
             )
             conflicts.append(ReferenceProblem(f"{target.path}.service.serviceRef", text))
     return conflicts
+
+
+def _is_same_image(image: Artifact, other: Artifact) -> bool:
+    return (image.image, image.source) == (other.image, other.source)
 
 
 def _may_use_image(stage: StageSpec) -> bool:

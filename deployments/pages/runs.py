@@ -17,6 +17,7 @@ from deployments.preview import operations as preview_operations
 from deployments.preview.documents import PreviewDetails
 from deployments.rehearsal import operations as rehearsal_operations
 from deployments.rehearsal.sandbox_access import is_sandbox_installed
+from pipelines.deployability import list_image_pipelines
 from pipelines.inputs import input_sets
 from pipelines.models import Pipeline
 from rbac.policy import filter_visible, require
@@ -31,8 +32,9 @@ MOST_TAGS: Final = 20
 
 
 def build_deploy_form(request: PageRequest, service: Service, users: PipelineUsage) -> DeployForm:
-    """Return the deploy form with the pipelines of a service that the user may run."""
-    rows = Pipeline.objects.filter(pk__in=[pipeline.pk for pipeline in users.visible]).select_related("scope")
+    """Return the deploy form with the pipelines of a service's image that the user may run."""
+    deploying = [pipeline.pk for pipeline in list_image_pipelines(service, users.visible)]
+    rows = Pipeline.objects.filter(pk__in=deploying).select_related("scope")
     runnable = filter_visible(request.user, EXECUTE_PIPELINE, rows).order_by("name", "pk")
     artifact = getattr(service, "artifact", None)
     pattern = str(artifact.source.get("tagPattern") or "") if artifact else ""

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from catalog.models import Service
+from catalog.models import Artifact, Service
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import User
-from tests.api.sample_project import World, make_world
+from tests.api.sample_project import PIPELINE, World, make_world
 
 Browse = Callable[[User], Client]
 
@@ -58,3 +58,50 @@ def test_a_service_that_no_pipeline_deploys_says_what_is_missing(
         "No pipeline deploys this service"
         in browse(admin).get(f"/services/{unused_service.pk}/deploy/").content.decode()
     )
+
+
+def _add_stage_of_worker(sample: World, steps: str) -> Service:
+    """Add a stage of a service with another image to the pipeline."""
+    worker = Service.objects.create(scope=sample.scope, identifier="worker", name="Worker")
+    Artifact.objects.create(service=worker, image="shop/worker", tag="v1")
+    stage = PIPELINE.split("  stages:\n", 1)[1].replace("myapp", "worker").replace("deploy\n", "second\n", 1)
+    sample.pipeline.yaml = PIPELINE + stage.replace("strategy: Rolling", steps)
+    sample.pipeline.save(update_fields=["yaml"])
+    return worker
+
+
+SCALE = (
+    "execution: {steps: [{step: {identifier: go, type: EcsScale, spec: {service: worker, instances: 2}}}]}"
+)
+
+
+def test_a_pipeline_that_only_scales_a_service_is_not_offered_for_its_image(
+    sample: World, admin: User, browse: Browse
+) -> None:
+    worker, client = _add_stage_of_worker(sample, SCALE), browse(admin)
+    before = Execution.objects.count()
+    page = client.get(f"/services/{worker.pk}/").content.decode()
+    assert "Deploy new image" not in page
+    # It still uses the service.
+    assert f"/pipelines/{sample.pipeline.pk}/" in page
+    own = PIPELINE.replace("myapp", "worker").replace("identifier: rolling", "identifier: own")
+    Pipeline.objects.create(scope=sample.scope, identifier="own", name="Own", yaml=own)
+    path = f"/services/{worker.pk}/deploy/"
+    assert "Deploy with Own" in client.get(path).content.decode()
+    form = {"tag": "v7", "pipeline": sample.pipeline.pk}
+    assert "does not deploy the service" in client.post(path, form).content.decode()
+    assert Execution.objects.count() == before
+    assert client.post(f"/services/{sample.service.pk}/deploy/", form).status_code == 302
+    assert Execution.objects.latest("created_at").artifact["image"] == sample.service.artifact.image
+
+
+def test_a_pipeline_is_not_offered_for_a_service_that_it_deploys_with_the_image_of_another(
+    sample: World, admin: User, browse: Browse
+) -> None:
+    worker, client = _add_stage_of_worker(sample, "strategy: Rolling"), browse(admin)
+    path = f"/services/{worker.pk}/deploy/"
+    assert "No pipeline deploys this service" in client.get(path).content.decode()
+    Artifact.objects.filter(service=worker).update(image=sample.service.artifact.image)
+    assert f"Deploy with {sample.pipeline.name}" in client.get(path).content.decode()
+    Artifact.objects.filter(service=worker).delete()
+    assert f"Deploy with {sample.pipeline.name}" in client.get(path).content.decode()
