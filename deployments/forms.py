@@ -19,7 +19,7 @@ from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import InputSet, Pipeline
 from steps.kinds.registry import get_step_kind
 from web.forms.drafts import NewResource, Selection
-from web.forms.page_forms import ScopeField, has_line_end
+from web.forms.page_forms import ScopeField, has_lost_line_ends
 from web.forms.resource_forms import IdentifierField, IdentifierForm, ResourceForm, ScopedForm
 from web.http.problems import BadInput, Problem
 
@@ -155,7 +155,6 @@ class DeployForm(forms.Form):
         self.problems = problem.errors or [{"path": "", "message": problem.detail}]
 
 
-_PEM_MARKER: Final = "-----BEGIN "
 _JOINED_LINES: Final = "has lost its line ends: browsers remove them here, so start the run by API"
 
 
@@ -230,7 +229,7 @@ class RunForm(forms.Form):
         errors = [
             {"path": f"inputs.{variable.name}", "message": _JOINED_LINES}
             for variable, text in entered.items()
-            if variable.is_secret and _PEM_MARKER in text and not has_line_end(text)
+            if variable.is_secret and has_lost_line_ends(text)
         ]
         if errors:
             raise BadInput("The pipeline cannot run with these inputs.", errors=errors)

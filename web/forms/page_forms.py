@@ -1,5 +1,6 @@
 """Base forms of pages, which show refusals of operations next to their fields."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -162,6 +163,15 @@ class ScopeField(forms.ModelChoiceField):
 def has_line_end(text: str) -> bool:
     """Return whether a text has several lines: a text input would join them."""
     return "\n" in text or "\r" in text
+
+
+# The marker and its first line. An escaped line end between them, as in a key in JSON, is not lost.
+_JOINED_PEM = re.compile(r"-----BEGIN [A-Z0-9 ]+-----[ \t]*[A-Za-z0-9+/]")
+
+
+def has_lost_line_ends(text: str) -> bool:
+    """Return whether a key or certificate in PEM format has the joined lines of a text input."""
+    return not has_line_end(text) and "-----END " in text and _JOINED_PEM.search(text) is not None
 
 
 def normalize_line_ends(text: str) -> str:

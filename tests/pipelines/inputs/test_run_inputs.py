@@ -186,6 +186,24 @@ def test_a_key_whose_lines_the_browser_joined_is_refused(asking: Pipeline, admin
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize(
+    "secret",
+    [
+        r'{"private_key": "-----BEGIN PRIVATE KEY-----\nAB\n-----END PRIVATE KEY-----\n"}',
+        r'"{\"private_key\": \"-----BEGIN PRIVATE KEY-----\\nAB\\n-----END PRIVATE KEY-----\\n\"}"',
+        "-----BEGIN PRIVATE KEY-----%0AAB%0A-----END PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----",
+    ],
+)
+def test_a_secret_of_one_line_with_a_key_inside_keeps_its_text(
+    asking: Pipeline, admin: User, browse: Browse, secret: str
+):
+    entered = {"tag": "v2", "input.version": "v2", "input.color": "blue", "input.token": secret}
+    assert browse(admin).post(f"/pipelines/{asking.pk}/run/", entered).status_code == 302
+    assert Execution.objects.latest("created_at").secret_input_values == {"token": secret}
+
+
+@pytest.mark.django_db
 def test_a_run_without_what_is_asked_for_is_refused_before_anything_is_written(asking: Pipeline, admin: User):
     before = Execution.objects.count()
     with pytest.raises(BadInput) as refused:
