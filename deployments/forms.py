@@ -14,14 +14,14 @@ from deployments.execution import operations
 from deployments.execution.planning.run_requests import list_requested_variables
 from deployments.freezes.operations import FreezeSpec
 from deployments.preview import operations as preview_operations
-from pipelines.forms.input_sets import RunVariableInput, get_posted_input
+from pipelines.forms.input_sets import RunVariableInput, get_posted_input, parse_posted_inputs
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import InputSet, Pipeline
 from steps.kinds.registry import get_step_kind
 from web.forms.drafts import NewResource, Selection
-from web.forms.page_forms import ScopeField, has_lost_line_ends
+from web.forms.page_forms import ScopeField
 from web.forms.resource_forms import IdentifierField, IdentifierForm, ResourceForm, ScopedForm
-from web.http.problems import BadInput, Problem
+from web.http.problems import Problem
 
 _MOMENT = {"type": "datetime-local", "class": "input"}
 
@@ -155,9 +155,6 @@ class DeployForm(forms.Form):
         self.problems = problem.errors or [{"path": "", "message": problem.detail}]
 
 
-_JOINED_LINES: Final = "has lost its line ends: browsers remove them here, so start the run by API"
-
-
 class RunForm(forms.Form):
     """Form of a run: image tag and inputs, with the plan."""
 
@@ -223,17 +220,9 @@ class RunForm(forms.Form):
     def inputs(self) -> dict[str, Any]:
         """Return the input, converted to the types of the pipeline's variables.
 
-        Raises `BadInput` for a key in PEM format whose lines the browser has joined.
+        Raises `BadInput` as `parse_posted_inputs` does.
         """
-        entered = {variable: get_posted_input(self.data, variable) for variable in self.variables}
-        errors = [
-            {"path": f"inputs.{variable.name}", "message": _JOINED_LINES}
-            for variable, text in entered.items()
-            if variable.is_secret and has_lost_line_ends(text)
-        ]
-        if errors:
-            raise BadInput("The pipeline cannot run with these inputs.", errors=errors)
-        return {variable.name: variable.parse_value(text) for variable, text in entered.items() if text != ""}
+        return parse_posted_inputs(self.data, self.variables, self.initial_values)
 
     def current_inputs(self) -> dict[str, Any]:
         """Return the displayed values of the inputs, entered or not, without secrets."""

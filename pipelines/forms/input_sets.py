@@ -1,15 +1,18 @@
 """Forms of input sets, with a field for each input."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import list_pipeline_variables
-from web.forms.page_forms import has_line_end, normalize_line_ends
+from web.forms.page_forms import LOST_LINE_ENDS, has_lost_line_ends, needs_area, normalize_line_ends
 from web.forms.resource_forms import IdentifierForm, ResourceForm
-from web.http.problems import Problem
+from web.http.problems import BadInput, Problem
+
+# An input that is never shown has no area.
+_LOST_FOR_GOOD: Final = "has lost its line ends: browsers remove them here, so start the run by API"
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,9 @@ class RunVariableInput:
 
     @property
     def has_lines(self) -> bool:
-        """Return whether the value or the default has several lines; a secret is never shown."""
+        """Return whether the value or the default needs an area; a secret is never shown."""
         texts = (self.value, str(self.variable.value))
-        return not self.variable.is_secret and any(map(has_line_end, texts))
+        return not self.variable.is_secret and any(map(needs_area, texts))
 
     @property
     def choices(self) -> list[tuple[str, str]]:
@@ -45,6 +48,28 @@ class RunVariableInput:
 def get_posted_input(data: Mapping[str, Any], variable: PipelineVariable) -> str:
     """Return the posted text of an input; empty if it was not posted."""
     return normalize_line_ends(str(data.get(f"input.{variable.name}", "")))
+
+
+def parse_posted_inputs(
+    data: Mapping[str, Any], variables: Iterable[PipelineVariable], shown: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the posted inputs without empty fields, converted to the types of the variables.
+
+    Raises `BadInput` for a key or certificate whose lines the browser has joined. Defaults and `shown` values
+    of one line are not pasted, and stay as they are.
+    """
+    entered = {variable: get_posted_input(data, variable) for variable in variables}
+    errors = [
+        {
+            "path": f"inputs.{variable.name}",
+            "message": _LOST_FOR_GOOD if variable.is_secret else LOST_LINE_ENDS,
+        }
+        for variable, text in entered.items()
+        if has_lost_line_ends(text) and text not in (variable.value, shown.get(variable.name))
+    ]
+    if errors:
+        raise BadInput("The inputs are not valid.", errors=errors)
+    return {variable.name: variable.parse_value(text) for variable, text in entered.items() if text != ""}
 
 
 class InputSetForm(ResourceForm):
@@ -69,9 +94,8 @@ class InputSetForm(ResourceForm):
         super().add_problem(problem)
 
     def inputs(self) -> dict[str, Any]:
-        """Return the submitted inputs without empty fields."""
-        entered = {variable: get_posted_input(self.data, variable) for variable in self.variables}
-        return {variable.name: variable.parse_value(text) for variable, text in entered.items() if text != ""}
+        """Return the submitted inputs. Raises `BadInput` as `parse_posted_inputs` does."""
+        return parse_posted_inputs(self.data, self.variables, self.initial_inputs)
 
     def list_inputs(self) -> list[RunVariableInput]:
         """Return a field for each input."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -174,26 +174,43 @@ def has_lost_line_ends(text: str) -> bool:
     return not has_line_end(text) and "-----END " in text and _JOINED_PEM.search(text) is not None
 
 
+# The form shows an area instead, once it was refused.
+LOST_LINE_ENDS: Final = (
+    "has lost its line ends: browsers remove them from a field of one line, so paste it again here"
+)
+
+
+def needs_area(text: str) -> bool:
+    """Return whether a text has several lines, or had them before a text input joined them."""
+    return has_line_end(text) or has_lost_line_ends(text)
+
+
 def normalize_line_ends(text: str) -> str:
     """Return a posted text with the line ends of the API; browsers send `\\r\\n`."""
     return text.replace("\r\n", "\n")
 
 
 class LinesField(forms.CharField):
-    """Text of any number of lines, with the line ends of the API."""
+    """Text of any number of lines, with the line ends of the API; a joined key or certificate is refused."""
 
     def to_python(self, value: Any) -> str:
         """Return the text."""
         return normalize_line_ends(str(super().to_python(value)))
 
+    def validate(self, value: Any) -> None:
+        """Raise `ValidationError` for lost line ends."""
+        super().validate(value)
+        if has_lost_line_ends(value):
+            raise ValidationError(f"The text {LOST_LINE_ENDS}.", code="lost_line_ends")
+
 
 def show_lines(form: forms.Form, name: str, *, rows: int, default: str = "") -> None:
-    """Turn a text input into an area if its value or `default` has several lines.
+    """Turn a text input into an area if its value or `default` needs one.
 
     The others stay text inputs, where Enter submits the form.
     """
     field = form.fields[name]
-    if has_line_end(str(form[name].value() or "")) or has_line_end(default):
+    if needs_area(str(form[name].value() or "")) or needs_area(default):
         attributes = field.widget.attrs
         css = f"{attributes.get('class', 'input')} area"
         field.widget = forms.Textarea(attrs={**attributes, "class": css, "rows": rows})

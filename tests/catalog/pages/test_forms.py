@@ -11,7 +11,7 @@ from catalog.operations import OverrideSpec, override_service
 from connectors.models import Connector
 from deployments.execution.operations import run_pipeline
 from rbac.models import AuditEntry, Scope, User
-from tests.api.requests import INLINE, environment_form, rows_of, service_form
+from tests.api.requests import INLINE, environment_form, override_form, rows_of, service_form
 from tests.api.sample_project import CANARY, World, make_world
 from web.http.problems import BadInput
 
@@ -78,6 +78,29 @@ def test_a_variable_keeps_its_line_ends_in_a_browser(world: World, client: Clien
     assert client.post(address, environment_form(world) | row | {"version": 1}).status_code == 302
     world.environment.refresh_from_db()
     assert world.environment.variables == {"certificate": "-----BEGIN\nAB\n"}
+
+
+@pytest.mark.parametrize("line_end", ["", " "])
+def test_a_certificate_whose_lines_the_browser_joined_can_be_pasted_again(
+    world: World, client: Client, line_end: str
+):
+    lines, pages = ["-----BEGIN CERTIFICATE-----", "AB", "-----END CERTIFICATE-----"], []
+    environment, service = world.environment, world.service
+    for address, form in (
+        (f"/environments/{environment.pk}/edit/", environment_form(world)),
+        (f"/services/{service.pk}/edit/", service_form(world)),
+        (f"/environments/{environment.pk}/services/{service.pk}/", override_form(world)),
+    ):
+        for text in (line_end.join(lines), "\r\n".join(lines)):
+            row = rows_of("variables", name="certificate", kind="String", value=text)
+            pages.append(client.post(address, form | row))
+    for refused, saved in zip(pages[::2], pages[1::2], strict=True):
+        assert refused.status_code == 400
+        assert "has lost its line ends" in read_text(refused)
+        assert f">\n{line_end.join(lines)}</textarea>" in read_text(refused)
+        assert saved.status_code == 302
+    environment.refresh_from_db()
+    assert environment.variables == {"certificate": "\n".join(lines)}
 
 
 def test_enter_saves_a_variable_of_one_line(world: World, client: Client):

@@ -185,6 +185,51 @@ def test_a_key_whose_lines_the_browser_joined_is_refused(asking: Pipeline, admin
     assert Execution.objects.count() == before
 
 
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAB\n-----END CERTIFICATE-----\n"
+JOINED = CERTIFICATE.replace("\n", "")
+
+
+@pytest.mark.django_db
+def test_a_certificate_whose_lines_the_browser_joined_can_be_pasted_again(
+    asking: Pipeline, admin: User, browse: Browse
+):
+    asking.yaml = asking.yaml.replace("<+input>.regex(v\\d+)", "<+input>")
+    asking.save(update_fields=["yaml"])
+    client, address = browse(admin), f"/pipelines/{asking.pk}"
+    entered = {"tag": "v2", "name": "Spring", "input.color": "blue", "input.token": "hush-hush"}
+    before = Execution.objects.count(), InputSet.objects.count()
+    for page in ("run", "preview", "input-sets/new"):
+        refused = client.post(f"{address}/{page}/", entered | {"input.version": JOINED}).content.decode()
+        assert "has lost its line ends" in refused, page
+        assert f">\n{JOINED}</textarea>" in refused, page
+    assert (Execution.objects.count(), InputSet.objects.count()) == before
+    # Browsers send the text of an area with these line ends.
+    entered["input.version"] = CERTIFICATE.replace("\n", "\r\n")
+    for page in ("run", "input-sets/new"):
+        assert client.post(f"{address}/{page}/", entered).status_code == 302, page
+    assert Execution.objects.latest("created_at").inputs["version"] == CERTIFICATE
+    assert InputSet.objects.get(identifier="spring").inputs["version"] == CERTIFICATE
+
+
+@pytest.mark.django_db
+def test_a_certificate_of_one_line_that_a_form_shows_is_kept(asking: Pipeline, admin: User, browse: Browse):
+    asking.yaml = asking.yaml.replace("<+input>.regex(v\\d+)", f"{{default: {json.dumps(JOINED)}}}")
+    asking.save(update_fields=["yaml"])
+    client, address = browse(admin), f"/pipelines/{asking.pk}"
+    entered = {"tag": "v2", "name": "May", "input.version": JOINED, "input.token": "hush-hush"}
+    assert client.post(f"{address}/run/", entered).status_code == 302
+    assert Execution.objects.latest("created_at").inputs["version"] == JOINED
+    stored = JOINED.replace("AB", "CD")
+    spec = InputSetSpec("Spring", "", {"version": stored})
+    spring = create_input_set(actor=admin, pipeline=asking, identifier="spring", spec=spec)
+    entered["input.version"] = stored
+    assert client.post(f"{address}/run/", entered | {"set": "spring"}).status_code == 302
+    edit = f"{address}/input-sets/{spring.pk}/edit/"
+    assert client.post(edit, entered | {"version": spring.version}).status_code == 302
+    spring.refresh_from_db()
+    assert (spring.name, spring.inputs["version"]) == ("May", stored)
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "secret",

@@ -74,6 +74,19 @@ def test_an_input_keeps_its_line_ends_in_a_browser(asking: World, client: Client
     assert trigger.inputs == {"note": stored, "replicas": 2}
 
 
+def test_a_certificate_whose_lines_the_browser_joined_is_refused(asking: World, client: Client) -> None:
+    asking.pipeline.yaml = asking.pipeline.yaml.replace("type: Number", "type: String", 1)
+    asking.pipeline.save(update_fields=["yaml"])
+    joined = "-----BEGIN CERTIFICATE-----AB-----END CERTIFICATE-----"
+    before = Trigger.objects.count()
+    address = f"/pipelines/{asking.pipeline.pk}/triggers/new/webhook/"
+    response = client.post(address, form(asking, **{"inputs.replicas": joined}))
+    assert response.status_code == 400
+    assert "has lost its line ends" in text_of(response)
+    assert f">\n{joined}</textarea>" in text_of(response)
+    assert Trigger.objects.count() == before
+
+
 def test_a_service_account_is_created_from_within_the_form(world: World, client: Client) -> None:
     address = f"/pipelines/{world.pipeline.pk}/triggers/new/webhook/"
     assert "New service account" in text_of(client.get(address))
