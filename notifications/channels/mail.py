@@ -79,8 +79,11 @@ class MailChannel(Channel):
             mail.send()
         except AddressRefused as problem:
             return DeliveryResult(None, format_reason(f"{problem}."))
-        except smtplib.SMTPRecipientsRefused as problem:
-            return _describe_refused_recipients(problem, len(mail.to))
+        except SomeRecipientsRefused as problem:
+            refused = f"{len(problem.recipients)} of {len(mail.to)} recipients"
+            return DeliveryResult(None, f"The mail server refused {refused}.", is_partial=True)
+        except smtplib.SMTPRecipientsRefused:
+            return DeliveryResult(None, "The mail server refused the recipients.")
         except smtplib.SMTPResponseException as problem:
             code = problem.smtp_code if problem.smtp_code > 0 else None
             return DeliveryResult(code, f"The mail server answered {problem.smtp_code}.")
@@ -108,14 +111,6 @@ def _build_mail(delivery: Delivery, connection: BaseEmailBackend) -> EmailMessag
         headers={"Message-ID": f"<{delivery.key}@{host}>", "Auto-Submitted": "auto-generated"},
         connection=connection,
     )
-
-
-def _describe_refused_recipients(problem: smtplib.SMTPRecipientsRefused, count: int) -> DeliveryResult:
-    refused = len(problem.recipients)
-    if refused == count:
-        return DeliveryResult(None, "The mail server refused the recipients.")
-    # The others have the mail, also if the refusal is temporary.
-    return DeliveryResult(None, f"The mail server refused {refused} of {count} recipients.", is_partial=True)
 
 
 def _get_own_backend() -> BaseEmailBackend:
@@ -164,12 +159,19 @@ class StrictEmailBackend(EmailBackend):
         return StrictSmtpOverTls if self.use_ssl else StrictSmtp
 
 
+class SomeRecipientsRefused(smtplib.SMTPRecipientsRefused):
+    """The server refused some recipients, and took the mail for the others.
+
+    After the base class nobody has the mail: a server that shuts down (421) ends the recipients early.
+    """
+
+
 class StrictSmtp(smtplib.SMTP):
-    """SMTP client that raises `SMTPRecipientsRefused` also if the server took the mail for the others."""
+    """SMTP client that raises `SomeRecipientsRefused` if the server took the mail for the others."""
 
     def sendmail(self, *args: Any, **options: Any) -> dict[str, tuple[int, bytes]]:
         if refused := super().sendmail(*args, **options):
-            raise smtplib.SMTPRecipientsRefused(refused)
+            raise SomeRecipientsRefused(refused)
         return refused
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -119,18 +120,49 @@ def test_a_usual_mail_server_is_taken() -> None:
     assert MailChannel().describe_target(settings) == "a@example.com"
 
 
-@pytest.mark.parametrize("is_own", [True, False])
-@pytest.mark.parametrize("answer", ["550 no mailbox", "452 mailbox full"])
-def test_a_mail_that_some_recipients_did_not_get_has_failed(
-    mail_server: MailServer, settings: Any, answer: str, is_own: bool
-) -> None:
-    mail_server.refusals["dev@example.com"] = answer
+@pytest.fixture(params=[True, False], ids=["own", "of the rule"])
+def mail_url(request: pytest.FixtureRequest, mail_server: MailServer, settings: Any) -> str:
+    """Return the server that a rule names: none if it is that of the installation."""
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
-    result = send("" if is_own else f"smtp://127.0.0.1:{mail_server.port}")
+    return "" if request.param else f"smtp://127.0.0.1:{mail_server.port}"
+
+
+@pytest.mark.parametrize("answer", ["550 no mailbox", "452 mailbox full"])
+def test_a_mail_that_some_recipients_did_not_get_has_failed(
+    mail_server: MailServer, mail_url: str, answer: str
+) -> None:
+    mail_server.refusals["dev@example.com"] = answer
+    result = send(mail_url)
     assert mail_server.recipients == ["ops@example.com"]
     assert result == DeliveryResult(None, "The mail server refused 1 of 2 recipients.", True)
+
+
+@pytest.mark.parametrize("deferred", ["ops@example.com", "dev@example.com"])
+def test_a_mail_of_a_server_that_shuts_down_between_recipients_is_repeated_to_all(
+    mail_server: MailServer, mail_url: str, ruled: Ruled, project: Scope, deferred: str
+) -> None:
+    mail_server.refusals[deferred] = "421 shutting down"
+    options = {"recipients": "ops@example.com dev@example.com"}
+    ruled(
+        project, EventType.EXECUTION_FAILED, kind=NotificationRule.Kind.EMAIL, url=mail_url, options=options
+    )
+    notify(NotificationEvent(EventType.EXECUTION_FAILED, project, "Release #12 failed", "/deployments/7/"))
+    send_due_notifications()
+    row = Notification.objects.get()
+    assert (row.status, row.reason) == (
+        Notification.Status.WAITING,
+        "The mail server refused the recipients.",
+    )
+    assert (mail_server.mails, NotificationRule.objects.get().failures) == ([], 1)
+    mail_server.refusals.clear()
+    mail_server.recipients.clear()
+    later = get_database_time() + timedelta(minutes=5)
+    send_due_notifications(now=lambda: later)
+    assert Notification.objects.get().status == Notification.Status.DELIVERED
+    assert len(mail_server.mails) == 1
+    assert mail_server.recipients == ["ops@example.com", "dev@example.com"]
 
 
 @pytest.mark.parametrize("answer", ["550 no mailbox", "452 mailbox full"])
