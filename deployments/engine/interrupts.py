@@ -262,7 +262,8 @@ def _retry_execution(reconcile_context: ReconcileContext, interrupt: Interrupt) 
 
 
 def _get_newest_rollback_stage(execution: Execution) -> StageExecution | None:
-    started = execution.stages.exclude(status=Status.SKIPPED).select_related("connector", "execution")
+    started = execution.stages.exclude(status=Status.SKIPPED).filter(skip_reason="")
+    started = started.select_related("connector", "execution")
     reversible = started.filter(steps__section=StepExecution.Section.ROLLBACK).distinct()
     return reversible.order_by("-position").first()
 
@@ -313,8 +314,8 @@ def _fail(reconcile_context: ReconcileContext, interrupt: Interrupt) -> str:
 
 def _reopen(reconcile_context: ReconcileContext) -> None:
     stage = reconcile_context.stage
-    stage.status = Status.RUNNING
-    stage.save(update_fields=["status"])
+    stage.status, stage.skip_reason = Status.RUNNING, ""
+    stage.save(update_fields=["status", "skip_reason"])
     stage.claims.update(requested_at=reconcile_context.runtime.now())
     reconcile_context.execution.ended_at = None
     reconcile_context.execution.save(update_fields=["ended_at"])

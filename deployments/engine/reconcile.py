@@ -25,13 +25,15 @@ from deployments.engine.steps.scheduler import ENDED_BADLY, StepScheduler
 from deployments.execution.events import notify_end, record_end
 from deployments.journal.runtime import LIVE_RUNTIME, EngineRuntime
 from deployments.log import compact_chunks
-from deployments.models import Execution, Interrupt
+from deployments.models import Execution, Interrupt, StageExecution
 from guards.log_lines import get_propagated_fields
 from guards.metrics import RECONCILE_SECONDS
 from guards.tracing import resume_trace_context
 from steps.states import TERMINAL_STATUSES, Status
 from web.clock import get_database_time
 from web.http.outages import OUTAGE_ERRORS
+
+_NOT_BEGUN_REASON = "because the execution ended before it began"
 
 
 def finalize_execution(reconcile_context: ReconcileContext) -> timedelta | None:
@@ -65,13 +67,20 @@ def _continue_after_failure(reconcile_context: ReconcileContext) -> bool:
     return True
 
 
+def _has_begun(reconcile_context: ReconcileContext, stage: StageExecution) -> bool:
+    """Return whether an open stage has begun; one that waits for a service lock is queued again."""
+    steps = reconcile_context.rows.list_section_steps(stage)
+    return stage.status != Status.QUEUED or any(step.started_at is not None for step in steps)
+
+
 def _end(reconcile_context: ReconcileContext) -> None:
     execution = reconcile_context.execution
     if execution.final_status in ENDED_BADLY and _continue_after_failure(reconcile_context):
         return
     for stage in reconcile_context.rows.stages:
         if stage.status not in TERMINAL_STATUSES:
-            reconcile_context.change(stage, status=execution.final_status)
+            reason = "" if _has_begun(reconcile_context, stage) else _NOT_BEGUN_REASON
+            reconcile_context.change(stage, status=execution.final_status, skip_reason=reason)
             for step in reconcile_context.rows.list_stage_steps(stage):
                 if step.status not in TERMINAL_STATUSES:
                     reconcile_context.change(step, status=Status.SKIPPED)

@@ -8,8 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import Exists, OuterRef
-
 from deployments.execution.queries import ROLLED_BACK_OUTCOMES
 from deployments.models import Approval, ApprovalDecision, Execution, StageExecution, StepExecution
 from guards.masks import SecretMask
@@ -30,7 +28,6 @@ from pipelines.triggers.kinds.pipeline import ABORTED, FAILED, SUCCEEDED, Pipeli
 from steps.states import OPEN_STATUSES, Outcome, Status
 from web.page_paths import get_page_path
 
-_EXECUTION = StepExecution.Section.EXECUTION
 _WORST_FIRST: Final = (
     ReportedState.FAILED,
     ReportedState.ABORTED,
@@ -133,12 +130,7 @@ def _build_fact(
 
     `failure` is the one whose output is told, if it is not that of the execution.
     """
-    steps = StepExecution.objects.filter(stage=OuterRef("pk"), section=_EXECUTION, started_at__isnull=False)
-    stages = list(
-        execution.stages.only("execution", "status", "values")
-        .annotate(has_started_step=Exists(steps))
-        .order_by("position")
-    )
+    stages = list(execution.stages.only("execution", "status", "skip_reason", "values").order_by("position"))
     # An end names no service that the execution has not deployed.
     deployed = [stage for stage in stages if _has_begun(stage)] if execution.is_over else stages
     subject = ExecutionSubject(
@@ -190,11 +182,11 @@ def _list_identifiers(stages: Iterable[StageExecution], key: str) -> tuple[str, 
 
 
 def _has_begun(stage: StageExecution) -> bool:
-    """Return whether a stage has begun; one with the outputs of an earlier attempt is skipped."""
-    if stage.status == Status.ABORTED:
-        # An abort also ends the stage that would have begun next.
-        return bool(stage.has_started_step)  # type: ignore[attr-defined]
-    return stage.status not in (Status.QUEUED, Status.SKIPPED)
+    """Return whether a stage has begun; one with the outputs of an earlier attempt is skipped.
+
+    The end of an execution also ends the stage that would have begun next: its reason says so.
+    """
+    return stage.status not in (Status.QUEUED, Status.SKIPPED) and not stage.skip_reason
 
 
 def _list_deployments(stages: Iterable[StageExecution]) -> tuple[tuple[str, ReportedState], ...]:

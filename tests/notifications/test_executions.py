@@ -6,14 +6,23 @@ from typing import Any
 import pytest
 
 from catalog.models import Environment, Infrastructure
-from deployments.execution.operations import abort_execution, roll_back_execution, start_attempt
+from deployments.engine.reconcile import CHECK_INTERRUPTS_SECONDS
+from deployments.execution.operations import (
+    abort_execution,
+    decide_step,
+    retry_execution,
+    roll_back_execution,
+    start_attempt,
+)
+from deployments.journal.runtime import set_hook
+from deployments.models import Execution, Interrupt
 from notifications.events import SUBSCRIBABLE_EVENTS, EventType
 from notifications.models import Notification
 from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
 from tests.deployments.approvals.conftest import Panel, panel
 from tests.deployments.conftest import _full_buckets, drive
-from tests.deployments.engine.conftest import Write, job, pipeline_text, stage_text, write
+from tests.deployments.engine.conftest import DEPLOY, Write, job, pipeline_text, stage_text, write
 from tests.deployments.execution.conftest import Strategies, UntilAsked, strategies, until_asked
 from tests.fixtures.engine_driver import Drive
 from tests.notifications.conftest import Ruled
@@ -139,6 +148,12 @@ def test_a_step_that_waits_for_a_person_is_told_with_what_failed(
     assert "exited with code 1" in document["cause"]
 
 
+ASK_A_PERSON = (
+    "[{onFailure: {errors: [AllErrors], action: {type: ManualIntervention, "
+    "spec: {timeout: 1h, onTimeout: {action: {type: StageRollback}}}}}}]"
+)
+
+
 def _add_environment(identifier: str) -> None:
     """Add an environment with the infrastructure of the demo."""
     infrastructure = Infrastructure.objects.get(identifier="sandbox")
@@ -147,21 +162,23 @@ def _add_environment(identifier: str) -> None:
     infrastructure.save(force_insert=True)
 
 
-def write_two_stages(drive: Drive, write: Write, *, failing: str = "", fields: str = "") -> None:
+def write_two_stages(
+    drive: Drive, write: Write, *, failing: str = "", fields: str = "", dev_steps: str = ""
+) -> None:
     """Write a pipeline with a stage for dev and one for prod, and have the job of one fail."""
     _add_environment("prod")
     wait = "- step: {identifier: pause, type: Wait, spec: {duration: 10s}}\n"
-    dev = stage_text(wait + (job(drive, "fails") if failing == "dev" else ""), "dev")
+    dev = stage_text(wait + dev_steps + (job(drive, "fails") if failing == "dev" else ""), "dev")
     prod = stage_text(wait + (job(drive, "fails") if failing == "prod" else ""), "prod", fields)
     prod = prod.replace("environmentRef: dev", "environmentRef: prod")
     write(pipeline_text(dev, prod, variables="{sha: x}"))
     drive.sandbox.fault("denied", service="ecs", operation="RunTask")
 
 
-def report_to_commits(ruled: Ruled) -> None:
+def report_to_commits(ruled: Ruled, *more: EventType) -> None:
     options = {"repository": "team/app", "commit": "sha"}
     ends = (EventType.EXECUTION_SUCCEEDED, EventType.EXECUTION_FAILED, EventType.EXECUTION_ABORTED)
-    ruled(demo(), EventType.EXECUTION_STARTED, *ends, kind="GitHub", secret="token", options=options)
+    ruled(demo(), EventType.EXECUTION_STARTED, *ends, *more, kind="GitHub", secret="token", options=options)
 
 
 def list_reports() -> list[dict[str, Any]]:
@@ -222,6 +239,93 @@ def test_an_abort_reports_no_environment_whose_stage_had_not_begun(
     ended = list_reports()[-1]
     assert (ended["event"], ended["deployments"]) == ("execution.aborted", deployments)
     assert ("(myapp" in ended["text"], place in ended["text"]) == (bool(place), True)
+
+
+def abort_between_stages(drive: Drive) -> Execution:
+    """Start an execution and abort it when its first stage has ended, before the second one begins."""
+    execution = drive.start("1.27", inputs=COMMIT)
+
+    def abort_once(name: str) -> None:
+        has_ended = execution.stages.filter(identifier="dev", status="SUCCESS").exists()
+        if name == "commit.after" and has_ended and not execution.interrupts.exists():
+            abort_execution(actor=drive.deployer, execution=execution)
+            # So late that the pass reads the requests of people again.
+            drive.clock.move(CHECK_INTERRUPTS_SECONDS)
+
+    set_hook(abort_once)
+    try:
+        return drive.until_over(execution)
+    finally:
+        set_hook(None)
+
+
+def test_an_abort_between_two_stages_and_a_rollback_after_it_leave_the_second_one_out(
+    drive: Drive, ruled: Ruled, write: Write
+) -> None:
+    write_two_stages(drive, write, dev_steps=DEPLOY)
+    report_to_commits(ruled, EventType.ROLLBACK_STARTED, EventType.ROLLBACK_ENDED)
+    execution = abort_between_stages(drive)
+    assert list_reports()[-1]["deployments"] == [["dev", "SUCCEEDED"]]
+    count = len(list_reports())
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    started, *ends = list_reports()[count:]
+    assert started["deployments"] == [["dev", "RUNNING"]]
+    assert {str(end["deployments"]) for end in ends} == {"[['dev', 'ABORTED']]"}
+    prod = execution.stages.get(identifier="prod")
+    assert (prod.status, prod.skip_reason) == ("ABORTED", "because the execution ended before it began")
+
+
+def test_a_retry_reports_the_stage_that_an_abort_had_kept_from_beginning(
+    drive: Drive, ruled: Ruled, write: Write
+) -> None:
+    write_two_stages(drive, write, failing="prod")
+    report_to_commits(ruled, EventType.ROLLBACK_STARTED)
+    execution = abort_between_stages(drive)
+    retry_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert [report["deployments"] for report in list_reports()[-2:]] == [
+        [["dev", "SUCCEEDED"], ["prod", "RUNNING"]],
+        [["dev", "SUCCEEDED"], ["prod", "FAILED"]],
+    ]
+
+
+@pytest.mark.parametrize("is_decision", [True, False])
+def test_a_stage_that_was_aborted_before_its_first_step_started_is_reported_as_aborted(
+    drive: Drive, ruled: Ruled, write: Write, until_asked: UntilAsked, is_decision: bool
+) -> None:
+    unclear = 'when: {pipelineStatus: Success, condition: "<+pipeline.variables.sha> > 3"}'
+    write_two_stages(drive, write, fields=f"{unclear}\n    failureStrategies: {ASK_A_PERSON}")
+    report_to_commits(ruled)
+    execution = until_asked(drive.start("done", inputs=COMMIT))
+    assert list_reports()[-1]["deployments"] == [["dev", "SUCCEEDED"], ["prod", "RUNNING"]]
+    if is_decision:
+        decide_step(actor=drive.deployer, execution=execution, step="pause", decision=Interrupt.Kind.ABORT)
+    else:
+        abort_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    ended = list_reports()[-1]
+    assert (ended["event"], ended["deployments"]) == (
+        "execution.aborted",
+        [["dev", "SUCCEEDED"], ["prod", "ABORTED"]],
+    )
+
+
+def test_an_abort_in_the_queue_of_a_service_is_reported_as_aborted(
+    drive: Drive, ruled: Ruled, write: Write
+) -> None:
+    first = drive.start("1.27")
+    drive.pass_time(2)
+    write(pipeline_text(stage_text(DEPLOY, "dev"), variables="{sha: x}"))
+    report_to_commits(ruled)
+    second = drive.start("1.28", inputs=COMMIT)
+    drive.pass_time(2)
+    assert [stage.status for stage in second.stages.all()] == ["QUEUED"]
+    abort_execution(actor=drive.deployer, execution=second)
+    drive.until_over(second)
+    drive.until_over(first)
+    reports = [report["deployments"] for report in list_reports()]
+    assert reports == [[["dev", "RUNNING"]], [["dev", "ABORTED"]]]
 
 
 def test_each_stage_is_reported_to_commits_as_it_starts_and_nobody_else_is_told(
