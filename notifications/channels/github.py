@@ -59,6 +59,8 @@ class GitHubChannel(CommitStatusChannel):
         answer = api.send("POST", f"{url}/statuses/{report.commit}", status)
         for environment, state in report.deployments:
             number = self._get_or_create_deployment(api, url, report, environment)
+            if state == ReportedState.SUCCEEDED and _has_succeeded(api, f"{url}/deployments/{number}"):
+                continue
             change = {
                 "state": _DEPLOYMENT_STATES[state],
                 "log_url": report.url,
@@ -85,3 +87,11 @@ class GitHubChannel(CommitStatusChannel):
             }
             rows = [api.send("POST", f"{url}/deployments", document).parse()]
         return int(rows[0]["id"])
+
+
+def _has_succeeded(api: JsonApi, deployment_url: str) -> bool:
+    """Return whether a success is reported already; a later deployment may have made it inactive."""
+    # Another success would make the later deployment inactive instead.
+    # https://docs.github.com/en/rest/deployments/statuses#create-a-deployment-status
+    newest = api.send("GET", f"{deployment_url}/statuses?per_page=1").parse()
+    return any(status["state"] in ("success", "inactive") for status in newest)

@@ -17,6 +17,10 @@ _STATES: Final = {
     ReportedState.ABORTED: "canceled",
 }
 _OPEN_STATES: Final = ("created", "running")
+# Pages are small: a deployment of a CI job takes several KB of the answer.
+_PAGE_ROWS: Final = 20
+# An environment may have ended long before the event that reports it again.
+_PAGES_OF_ENDED: Final = 5
 
 
 class GitLabChannel(CommitStatusChannel):
@@ -66,9 +70,9 @@ class GitLabChannel(CommitStatusChannel):
         self, api: JsonApi, url: str, report: CommitReport, environment: str, state: str
     ) -> None:
         """Set the state of the commit's newest deployment to an environment, or create one."""
-        query = urlencode({"environment": environment, "order_by": "id", "sort": "desc", "per_page": 20})
-        rows = api.send("GET", f"{url}/deployments?{query}").parse()
-        newest = next((row for row in rows if row["sha"] == report.commit), None)
+        newest = _find_newest_deployment(
+            api, url, environment, report.commit, pages=1 if state in _OPEN_STATES else _PAGES_OF_ENDED
+        )
         if newest is not None and newest["status"] == state:
             return
         if newest is not None and newest["status"] in _OPEN_STATES:
@@ -82,6 +86,20 @@ class GitLabChannel(CommitStatusChannel):
             "status": state,
         }
         api.send("POST", f"{url}/deployments", document)
+
+
+def _find_newest_deployment(
+    api: JsonApi, url: str, environment: str, commit: str, *, pages: int
+) -> dict[str, Any] | None:
+    """Return the commit's newest deployment to an environment, None if the newest pages have none."""
+    query = {"environment": environment, "order_by": "id", "sort": "desc", "per_page": _PAGE_ROWS}
+    for page in range(1, pages + 1):
+        # https://docs.gitlab.com/api/deployments/#list-project-deployments: there is no filter for a commit.
+        rows = api.send("GET", f"{url}/deployments?{urlencode(query | {'page': page})}").parse()
+        newest: dict[str, Any] | None = next((row for row in rows if row["sha"] == commit), None)
+        if newest is not None or len(rows) < _PAGE_ROWS:
+            return newest
+    return None
 
 
 def _send_status(api: JsonApi, url: str, status: dict[str, str]) -> int:

@@ -45,6 +45,8 @@ class GitService:
         parts = urlsplit(request.path)
         if "/statuses/" in parts.path:
             return self._set_status(json.loads(request.body))
+        if parts.path.endswith("/statuses") and not request.body:
+            return self._list_states(int(parts.path.split("/")[-2]))
         if not parts.path.endswith("/deployments"):
             return self._change_deployment(parts.path, request)
         if request.body:
@@ -58,7 +60,12 @@ class GitService:
             for row in self.deployments
             if all(row.get(name, row.get("ref")) == wanted[name] for name in names)
         ]
-        return 200, {}, json.dumps(found[::-1]).encode()
+        most, page = int(wanted["per_page"]), int(wanted.get("page", 1))
+        return 200, {}, json.dumps(found[::-1][most * (page - 1) : most * page]).encode()
+
+    def _list_states(self, number: int) -> Answer:
+        states = [{"state": state} for changed, state in self.states if changed == number]
+        return 200, {}, json.dumps(states[::-1][:1]).encode()
 
     def _set_status(self, status: dict[str, Any]) -> Answer:
         if self.statuses and self.statuses[-1] == status and "name" in status:
@@ -72,10 +79,22 @@ class GitService:
         number = int(next(part for part in path.split("/") if part.isdigit()))
         change = json.loads(request.body)
         self.states.append((number, change.get("state") or change["status"]))
+        if change.get("state") == "success":
+            (environment,) = (row["environment"] for row in self.deployments if row["id"] == number)
+            self._deactivate_others(number, environment)
         for row in self.deployments:
             if row["id"] == number and "status" in row:
                 row["status"] = change["status"]
         return 200, {}, b"{}"
+
+    def _deactivate_others(self, number: int, environment: str) -> None:
+        """Do to the other deployments what GitHub does after a success."""
+        current = dict(self.states)
+        self.states += [
+            (row["id"], "inactive")
+            for row in self.deployments
+            if row["environment"] == environment and row["id"] != number and current[row["id"]] == "success"
+        ]
 
 
 @pytest.fixture
@@ -228,3 +247,33 @@ def test_a_notification_of_an_earlier_release_has_one_state_for_all_environments
     assert [deployment["environment"] for deployment in git.deployments] == ["dev", "prod"]
     states = [state for _, state in git.states] or [deployment["status"] for deployment in git.deployments]
     assert states == ["success", "success"]
+
+
+def test_an_environment_that_ended_is_not_reported_over_the_later_deployments_to_it(
+    rule: NotificationRule, project: Scope, git: GitService
+) -> None:
+    dev = ("dev", ReportedState.SUCCEEDED)
+    tell(project, STARTED, deployments=(dev, ("prod", ReportedState.RUNNING)))
+    send_due_notifications()
+    for number in range(21):
+        variables = {"sha": f"{number:040x}"}
+        tell(project, SUCCEEDED, execution=f"later-{number}", deployments=(dev,), variables=variables)
+    send_due_notifications()
+    later = [row["id"] for row in git.deployments if row["environment"] == "dev"]
+    tell(project, SUCCEEDED, deployments=(dev, ("prod", ReportedState.SUCCEEDED)))
+    send_due_notifications()
+    assert len(later) == 22
+    assert [row["id"] for row in git.deployments if row["environment"] == "dev"] == later
+    if rule.kind == "GitHub":
+        assert dict(git.states)[later[0]] == "inactive"
+        assert dict(git.states)[later[-1]] == "success"
+
+
+def test_a_deployment_that_succeeds_after_a_failure_is_reported_again(
+    rule: NotificationRule, project: Scope, git: GitService
+) -> None:
+    for event in (STARTED, FAILED, STARTED, SUCCEEDED):
+        tell(project, event)
+        send_due_notifications()
+    newest = dict(git.states)[git.deployments[-1]["id"]]
+    assert newest == "success"
