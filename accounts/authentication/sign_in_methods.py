@@ -5,6 +5,7 @@ from typing import Final
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
+from django.db.models import QuerySet
 
 from rbac.models import User
 
@@ -19,10 +20,14 @@ def is_single_sign_on_enabled() -> bool:
     return bool(settings.OIDC_ISSUER)
 
 
+def list_links() -> QuerySet[SocialAccount]:
+    """Return the links of users to the configured provider; a link to a former one opens nothing."""
+    return SocialAccount.objects.filter(provider=settings.OIDC_ISSUER).exclude(provider="")
+
+
 def is_linked(person: User) -> bool:
-    """Return whether a user is linked to the configured provider; a link to a former one opens nothing."""
-    links = SocialAccount.objects.filter(user=person, provider=settings.OIDC_ISSUER)
-    return is_single_sign_on_enabled() and links.exists()
+    """Return whether a user is linked to the configured provider."""
+    return list_links().filter(user=person).exists()
 
 
 def has_other_sign_in(person: User) -> bool:

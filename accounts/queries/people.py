@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from allauth.mfa.models import Authenticator
-from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from accounts.authentication.sign_in_methods import list_links
 from accounts.authentication.two_factor import SECOND_FACTOR_TYPES
 from accounts.queries.granted_roles import (
     MAX_LISTED_ASSIGNMENTS,
@@ -109,5 +109,5 @@ def summarize_people(
 
 def _annotate_sign_in(people: QuerySet[User]) -> QuerySet[User]:
     factors = Authenticator.objects.filter(user=OuterRef("pk"), type__in=SECOND_FACTOR_TYPES)
-    links = SocialAccount.objects.filter(user=OuterRef("pk"))
+    links = list_links().filter(user=OuterRef("pk"))
     return people.annotate(has_second_factor=Exists(factors), uses_single_sign_on=Exists(links))

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django import Settings
 
 from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.operations import assign_role
@@ -59,8 +60,9 @@ def test_an_inherited_role_names_its_scope_and_group(
 
 
 def test_people_are_found_by_text_and_by_filters(
-    admin: User, viewer: User, account: Scope, browse: Browse
+    admin: User, viewer: User, account: Scope, browse: Browse, settings: Settings
 ) -> None:
+    settings.OIDC_ISSUER = "x"
     User.objects.filter(pk=viewer.pk).update(first_name="Mona", is_active=False)
     Authenticator.objects.create(user=admin, type=Authenticator.Type.TOTP, data={})
     password_less = make_person("single")

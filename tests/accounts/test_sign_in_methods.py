@@ -9,8 +9,9 @@ from pytest_django import Settings
 
 from accounts.authentication.passkeys import PasskeyRefused, remove_passkey
 from accounts.authentication.single_sign_on import unlink_identity
-from rbac.models import User
+from rbac.models import Scope, User
 from tests.fixtures.passkeys import create_passkey_row
+from tests.fixtures.people import make_person
 from tests.fixtures.threads import run_concurrently, split
 from tests.rbac.people import user
 
@@ -62,6 +63,28 @@ def test_a_user_of_a_former_provider_can_link_the_new_one(settings: Settings) ->
     person = make_person_without_password()
     link(person)
     assert "/account/provider/link/" in open_browser(person).get("/account/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("issuer", "password", "source"),
+    [
+        ("", "Not set", "Local"),
+        (NEW_ISSUER, "Not set", "Local"),
+        (ISSUER, "Not set. You sign in with Example", "Single sign-on"),
+    ],
+)
+def test_pages_name_single_sign_on_only_for_users_of_the_configured_provider(
+    settings: Settings, account: Scope, issuer: str, password: str, source: str
+) -> None:
+    settings.OIDC_ISSUER, settings.OIDC_NAME = issuer, "Example"
+    person = make_person_without_password()
+    link(person)
+    create_passkey_row(person)
+    assert f"<dd>{password}</dd>" in open_browser(person).get("/account/").content.decode()
+    admin = open_browser(make_person("admin", "account_admin", account))
+    assert f"<dt>Source</dt><dd>{source}\n</dd>" in admin.get(f"/access/people/{person.pk}/").content.decode()
+    found = admin.get(f"/access/people/?scope={account.path}&show=single-sign-on").content.decode()
+    assert (f"/access/people/{person.pk}/" in found) is (issuer == ISSUER)
 
 
 @pytest.mark.parametrize("issuer", ["", ISSUER])
