@@ -126,7 +126,7 @@ def _is_script_unsupported(request: RoutingRequest, candidates: list[RoutingCand
 
 _PREFERENCE_REASONS = {
     Preference.RESPONSIVE: "it accepted the offer",
-    Preference.ALLOWED: "it reached {criterion} recently",
+    Preference.ALLOWED: "it {recent_success}",
     Preference.SERVED: "it served this connector last",
     Preference.FREE: "it has the lowest load",
     Preference.ROTATION: "it is next in round-robin order",
@@ -175,7 +175,7 @@ def _describe_choice(
     first, because = ranked[0], find_preference(request, ranked)
     if because is None:
         return f"{first.name} is the only eligible delegate."
-    reason = _PREFERENCE_REASONS[because].format(criterion=request.criterion)
+    reason = _PREFERENCE_REASONS[because].format(recent_success=request.recent_success)
     count = f"{len(ranked)} or more" if omission.eligible else str(len(ranked))
     return f"{first.name} ranks first of {count}: {reason}."
 

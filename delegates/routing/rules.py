@@ -3,6 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+# Begins a criterion that is a program on the delegate; any other one is an address.
+PROGRAM_PREFIX: Final = "program "
 
 
 class RoutingRule(StrEnum):
@@ -42,6 +46,18 @@ class RoutingRequest:
     needs_isolation: bool = False
     # Key of the delegate that the task helps to replace.
     excluded: int | None = None
+
+    @property
+    def program(self) -> str:
+        """Return the program that the delegate must have; "" for an address."""
+        return (
+            self.criterion.removeprefix(PROGRAM_PREFIX) if self.criterion.startswith(PROGRAM_PREFIX) else ""
+        )
+
+    @property
+    def recent_success(self) -> str:
+        """Return the phrase for a delegate on the allowlist."""
+        return f"ran {self.program} recently" if self.program else f"reached {self.criterion} recently"
 
 
 @dataclass(frozen=True)
@@ -243,8 +259,12 @@ def _check_selectors(request: RoutingRequest, candidate: RoutingCandidate) -> Ru
 def _check_blocklist(request: RoutingRequest, candidate: RoutingCandidate) -> RuleVerdict:
     if candidate.blocked_seconds > 0:
         reason = f": {candidate.blocked_reason}" if candidate.blocked_reason else ""
-        detail = f"It could not reach {request.criterion}{reason.rstrip('.')}."
-        remedy = "Wait for the retry."
+        if request.program:
+            attempt = f"run {request.program}"
+            remedy = f"Install {request.program} in its image, or use a delegate that can run it."
+        else:
+            attempt, remedy = f"reach {request.criterion}", "Wait for the retry."
+        detail = f"It could not {attempt}{reason.rstrip('.')}."
         return RuleVerdict(
             candidate.key,
             candidate.name,
@@ -255,7 +275,7 @@ def _check_blocklist(request: RoutingRequest, candidate: RoutingCandidate) -> Ru
             candidate.blocked_seconds,
         )
     if candidate.allowed_seconds > 0:
-        detail = f"It reached {request.criterion} recently."
+        detail = f"It {request.recent_success}."
         return RuleVerdict(
             candidate.key,
             candidate.name,

@@ -35,6 +35,7 @@ from delegates.access.terraform_cloud import OPERATIONS, build_terraform_error
 from delegates.agent.executors import TaskResult
 from delegates.models import DelegateTask
 from delegates.operations.tasks import stop_task, submit_task
+from delegates.routing.rules import PROGRAM_PREFIX
 from delegates.task_owners import BAD_ANSWERS, TaskPayload
 from deployments.journal.aws_access import CALL_OWNER, CallSelectors, get_call_deadline, get_call_selectors
 from deployments.journal.connection_reads import ConnectionReads
@@ -230,7 +231,7 @@ class DelegateTaskWork:
             return self.criterion
         if (program := _get_program(self.kind, self.params)) is not None:
             # A delegate without the program gets no such tasks for a while.
-            return f"program {program}"
+            return f"{PROGRAM_PREFIX}{program}"
         url = (
             DelegateSiteAccess(self.connector).criterion(DELEGATE_SERVICE)
             if self.connector

@@ -120,6 +120,22 @@ def test_being_blocked_holds_even_for_the_only_one_and_for_the_one_selected() ->
     assert blocked_verdict.seconds_left == 299
 
 
+def test_a_program_that_a_delegate_lacks_is_installed_and_not_reached() -> None:
+    request = replace(REQUEST, criterion="program bash")
+    lacking = replace(EU, blocked_seconds=200, blocked_reason="this delegate has no bash")
+    decision = decide_route(request, [lacking])
+    (verdict,) = [verdict for verdict in decision.verdicts if not verdict.ok]
+    assert verdict.detail == "It could not run bash: this delegate has no bash."
+    assert "Install bash in its image" in verdict.remedy
+
+
+def test_a_delegate_is_preferred_for_a_program_because_it_ran_it() -> None:
+    request = replace(REQUEST, criterion="program terraform")
+    decision = decide_route(request, [US, replace(EU, allowed_seconds=60)])
+    assert decision.sentence == "eu ranks first of 2: it ran terraform recently."
+    assert "It ran terraform recently." in [verdict.detail for verdict in decision.verdicts]
+
+
 @pytest.mark.parametrize(
     ("better_values", "worse", "preference"),
     [

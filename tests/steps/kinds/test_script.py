@@ -209,11 +209,11 @@ def test_a_script_waits_for_the_shell_that_its_only_delegate_lacks_and_says_so(
     drive.pass_time(1)
     delegate_wait = build_execution_document(execution, drive.deployer)["waits_for_delegate"]
     assert delegate_wait is not None
-    assert reason in delegate_wait["reason"]
+    assert f"It could not run bash: {reason}." in delegate_wait["reason"]
     drive.until_over(execution)
     assert execution.failure is not None
     assert (execution.failure["code"], execution.failure["outcome"]) == ("NO_DELEGATE", "TIMED_OUT")
-    assert reason in execution.failure["message"]
+    assert f"It could not run bash: {reason}." in execution.failure["message"]
 
 
 def test_scripts_spread_over_delegates_that_ran_some(write: Write, drive: Drive, worker: Worker) -> None:
