@@ -182,6 +182,9 @@ def _record_reachability(task: DelegateTask, instance: DelegateInstance, answer:
     """Record reachability; only a missing capability blocks, because any answer of AWS proves access."""
     if answer.status in ("NOT_SENT", "ABORTED") or answer.is_bad:
         return
+    # Nothing about the target: all users of the pool may be busy for a moment.
+    if (answer.error or {}).get("code") == "NotIsolated":
+        return
     if (answer.error or {}).get("capability") is True:
         block_delegate(instance.delegate, task.criterion, _get_reason(answer))
     else:

@@ -19,10 +19,10 @@ def register_two(token: DelegateToken) -> tuple[Agent, Agent]:
     return register_agent(token), second
 
 
-def refuse(agent: Agent, *, capability: bool = True) -> None:
+def refuse(agent: Agent, *, capability: bool = True, code: str = "NotConnected") -> None:
     """Take the offered task, and say that this delegate cannot do it."""
     (assignment,) = agent.acquire()
-    error = {"kind": "TaskError", "code": "NotConnected", "message": REASON, "capability": capability}
+    error = {"kind": "TaskError", "code": code, "message": REASON, "capability": capability}
     agent.complete(assignment, "FAILED", result=None, error=error)
 
 
@@ -57,6 +57,16 @@ def test_who_could_not_begin_it_is_not_asked_again_without_an_address_to_block(
     rows = RoutingDecision.objects.latest("number").rows
     (row,) = [row for row in rows if row["rule"] == "not tried" and row["verdict"] == "FAIL"]
     assert row["detail"] == f"It could not begin this task: {REASON}"
+
+
+def test_a_delegate_that_could_not_isolate_one_script_gets_the_next_one(token: DelegateToken) -> None:
+    first, second = register_two(token)
+    task = offer_task(first, criterion="program bash", kind=DelegateTask.Kind.SHELL)
+    refuse(first, code="NotIsolated")
+    route_waiting_tasks(timezone.now())
+    task.refresh_from_db()
+    assert task.offered_to == second.instance.delegate
+    assert not BlocklistEntry.objects.exists()
 
 
 def test_the_last_one_that_cannot_fails_it_with_its_reason(token: DelegateToken) -> None:
