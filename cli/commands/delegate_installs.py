@@ -191,11 +191,14 @@ def _print_plan(plan: Mapping[str, Any]) -> None:
 
 def _print_removal_plan(plan: Mapping[str, Any]) -> None:
     """Print on standard output what a removal deletes."""
+    fate = ", ".join(plan["stack_parts"])
+    if not plan["deletes_stack"]:
+        fate = f"stays, because {' and '.join(plan['stack_users'])} deployed the delegate with it too"
     print_fields(
         (
             ("Cluster", f"{plan['cluster']} in {plan['region']}"),
             ("ECS service", f"{plan['ecs_service']}, unless somebody else has deployed it"),
-            ("Stack", f"{plan['stack']}: {', '.join(plan['stack_parts'])}"),
+            ("Stack", f"{plan['stack']}: {fate}"),
             ("Stays", f"revisions of the task definition {plan['family']}"),
             ("In Slipway", f"{plan['identifier']} in {plan['project']}"),
             ("IAM actions", ", ".join(plan["actions"])),

@@ -171,7 +171,7 @@ class DelegateRemovalStart(DelegateRemovalInput):
 
     digest = serializers.CharField(
         max_length=64,
-        help_text="Digest of the confirmed plan: nothing starts if the delegate was deployed since.",
+        help_text="Digest of the confirmed plan: nothing starts if the plan has changed since.",
     )
 
 
@@ -188,6 +188,13 @@ class DelegateRemovalPlanDocument(serializers.Serializer[Any]):
     )
     stack = serializers.CharField(source="installation.stack")
     stack_parts = serializers.ListField(child=serializers.CharField(), source="installation.stack_parts")
+    deletes_stack = serializers.BooleanField(
+        help_text="Whether the stack is deleted with its parts; it stays while another project uses it."
+    )
+    stack_users = serializers.ListField(
+        child=serializers.CharField(),
+        help_text='Other projects that use the stack; "another project" stands for those you may not see.',
+    )
     family = serializers.CharField(
         source="installation.plan.family", help_text="Task definition, whose revisions stay."
     )
@@ -233,14 +240,14 @@ class PlanDelegateRemoval(DelegateRemovalRoute):
 
 
 class DelegateRemovals(DelegateRemovalRoute):
-    """Removal of a delegate from AWS: its ECS service, and its stack."""
+    """Removal of a delegate from AWS: its ECS service, and its stack unless another project uses it."""
 
     @extend_schema(request=DelegateRemovalStart, responses={201: RunDocument}, examples=[REMOVAL_EXAMPLE])
     def post(self, request: Request, pk: int) -> Response:
         body = self.get_validated_body(DelegateRemovalStart)
         plan = self.build_plan(pk, body)
         if body["digest"] != plan.digest:
-            raise Conflict("The delegate was deployed after this plan was made. Request the plan again.")
+            raise Conflict("The plan has changed after it was made. Request the plan again.")
         return _respond_with_run(remove_delegate(actor=self.principal, plan=plan))
 
 

@@ -182,14 +182,18 @@ def build_removal_pipeline(
 ) -> str:
     """Return the run that removes what the pipeline of a delegate created, as text.
 
-    Only a service with one of the deployments, and a stack with one of the ids, are deleted.
+    Only a service with one of the deployments, and a stack with one of the ids, are deleted; without ids of
+    stacks, none is.
     """
     delete = {"service": service, "expected": list(deployments), "delegate": name}
     unstack = {"stackName": stack, "onlyWithTags": build_stack_tags(name), "expected": list(stacks)}
     steps = [
-        _build_step("delete_service", "Stop the tasks and delete the service", "EcsDeleteService", delete),
-        _build_step("delete_stack", "Delete roles, secret and log group", "DeleteStack", unstack),
+        _build_step("delete_service", "Stop the tasks and delete the service", "EcsDeleteService", delete)
     ]
+    if stacks:
+        steps.append(
+            _build_step("delete_stack", "Delete roles, secret and log group", "DeleteStack", unstack)
+        )
     return _render_pipeline(name, identifier, (stage, "Remove"), steps)
 
 

@@ -31,7 +31,7 @@ from deployments.delegate_installs.records import (
     build_identifier,
     build_secret_identifier,
     build_stack_name,
-    list_deployed_parts,
+    list_stacks,
 )
 from deployments.execution.operations import run_pipeline
 from deployments.models import Execution
@@ -200,7 +200,7 @@ def deploy_delegate(*, actor: User, plan: DelegateDeploymentPlan, cause: str = "
             stack=plan.stack,
             template=plan.template,
             secret=plan.secret,
-            stacks=list_deployed_parts(delegate, project).stacks,
+            stacks=list_stacks(delegate),
         )
         pipeline = Pipeline.objects.filter(scope=project, identifier=plan.identifier).first()
         if pipeline is None or pipeline.yaml != text:

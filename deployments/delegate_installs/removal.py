@@ -20,7 +20,7 @@ from deployments.delegate_installs.documents import INFRASTRUCTURE, build_remova
 from deployments.delegate_installs.records import (
     REMOVAL_STAGE,
     DeployedParts,
-    find_last_run,
+    find_open_run,
     list_delegate_installations,
     list_deployed_parts,
 )
@@ -35,6 +35,8 @@ from web.http.problems import BadInput, Conflict
 REMOVE_PERMISSION: Final = "core_delegate_delete"
 # Needed in the project that deployed it.
 RUN_PERMISSION: Final = "core_pipeline_execute"
+# Needed to see the name of a project that deployed it.
+VIEW_PERMISSION: Final = "core_pipeline_view"
 REMOVING_ACTIONS: Final = (
     "cloudformation:DeleteStack",
     "cloudformation:DescribeStackEvents",
@@ -57,13 +59,21 @@ REMOVING_ACTIONS: Final = (
 
 @dataclass(frozen=True)
 class DelegateRemovalPlan:
-    """What a removal deletes in AWS; `open_tasks` counts the unfinished tasks of the delegate."""
+    """What a removal deletes in AWS; `open_tasks` counts the unfinished tasks of the delegate.
+
+    The `stack_users` are the other projects for which the stack stays, with the names that the actor may see.
+    """
 
     delegate: Delegate
     installation: DelegateInstallation
     connector: Connector
     parts: DeployedParts
+    stack_users: tuple[str, ...]
     open_tasks: int
+
+    @property
+    def deletes_stack(self) -> bool:
+        return bool(self.parts.stacks)
 
     @property
     def project(self) -> Scope:
@@ -92,7 +102,7 @@ class DelegateRemovalPlan:
     @property
     def actions(self) -> tuple[str, ...]:
         """Return the IAM actions that the connector needs, by name."""
-        return REMOVING_ACTIONS
+        return tuple(name for name in REMOVING_ACTIONS if self.deletes_stack or name.startswith("ecs:"))
 
 
 def require_removal_permissions(actor: User, delegate: Delegate, project: Scope) -> None:
@@ -121,10 +131,15 @@ def plan_delegate_removal(
     parts = list_deployed_parts(delegate, project)
     for path, message in _list_problems(delegate, project, chosen, parts):
         raise BadInput(message, errors=[{"path": path, "message": message}])
-    last_run = find_last_run(delegate, project)
-    if last_run is not None and not last_run.is_over:
-        raise Conflict(f"{last_run} is still running. Wait for its end, or abort it.")
-    return DelegateRemovalPlan(delegate, installation, chosen, parts, count_open_tasks(delegate))
+    # A deployment by another project may be about to use the stack.
+    if (open_run := find_open_run(delegate)) is not None:
+        raise Conflict(f"{open_run} is still running. Wait for its end, or abort it.")
+    users = {
+        user.path if can(actor, VIEW_PERMISSION, user) else "another project" for user in parts.stack_users
+    }
+    return DelegateRemovalPlan(
+        delegate, installation, chosen, parts, tuple(sorted(users)), count_open_tasks(delegate)
+    )
 
 
 def _list_problems(

@@ -14,11 +14,12 @@ from deployments.delegate_installs.records import find_last_run, is_removal, lis
 from deployments.delegate_installs.removal import (
     REMOVE_PERMISSION,
     RUN_PERMISSION,
+    VIEW_PERMISSION,
     DelegateRemovalPlan,
     plan_delegate_removal,
     remove_delegate,
 )
-from deployments.models import Execution
+from deployments.models import Execution, StepExecution
 from deployments.pages.delegates import DelegatePlaceForm
 from rbac.models import Scope, User
 from rbac.policy import can, list_permitted_scopes, require
@@ -28,7 +29,6 @@ from web.http.problems import Problem
 from web.page_paths import get_page_path
 
 VIEW: Final = "core_delegate_view"
-VIEW_PIPELINE: Final = "core_pipeline_view"
 
 
 class DelegateRemovalForm(DelegatePlaceForm):
@@ -62,7 +62,7 @@ def remove_delegate_now(request: PageRequest, pk: int) -> HttpResponse:
     plan = None if is_running else _build_plan(request, delegate, form)
     if request.method == "POST" and plan is not None:
         if request.POST.get("digest") != plan.digest:
-            form.add_error(None, "The delegate was deployed after this plan was shown. Check the plan again.")
+            form.add_error(None, "The plan has changed after it was shown. Check the plan again.")
         else:
             try:
                 execution = remove_delegate(actor=request.user, plan=plan)
@@ -90,8 +90,9 @@ def _build_removal(request: PageRequest, removal: Execution | None) -> dict[str,
     return {
         "removal": removal,
         "is_removed": removal.status == Status.SUCCESS,
+        "deleted_stack": StepExecution.objects.filter(stage__execution=removal, type="DeleteStack").exists(),
         "removal_url": get_page_path("execution", removal.pk)
-        if can(request.user, VIEW_PIPELINE, removal.scope)
+        if can(request.user, VIEW_PERMISSION, removal.scope)
         else "",
     }
 

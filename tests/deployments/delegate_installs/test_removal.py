@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from connectors.models import Connector, Secret
 from delegates.install.wizard import WizardAnswers
 from delegates.installations import list_installations
 from delegates.models import Delegate
-from delegates.operations.installation import create_delegate
+from delegates.operations.installation import change_setup, create_delegate
 from deployments.delegate_installs.operations import deploy_delegate, plan_delegate_deployment
 from deployments.delegate_installs.records import list_deployed_parts
 from deployments.delegate_installs.removal import (
@@ -25,7 +26,7 @@ from deployments.delegate_installs.upgrade_windows import UpgradeTimes, set_upgr
 from deployments.models import DelegateUpgradeWindow, Execution, StageExecution, StepExecution
 from pipelines.models import Pipeline
 from pipelines.operations.pipelines import delete_pipeline
-from rbac.models import Scope, User
+from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.policy import Forbidden
 from tests.fixtures.delegates import make_delegate, make_instance, make_token
 from tests.fixtures.people import make_person
@@ -137,15 +138,106 @@ def test_the_stack_of_a_delegate_stays_its_own_after_many_runs_that_failed_early
     assert list_deployed_parts(deployed, deployed.scope).deployments == ("ecs-svc/1", f"{DEFINITION}1")
 
 
-def test_projects_with_the_same_account_share_the_stack_of_a_delegate(
-    admin: User, account: Scope, project: Scope, other_project: Scope
-) -> None:
+@pytest.fixture
+def account_connector(account: Scope) -> Connector:
+    return make_connector(account, "account_aws")
+
+
+@pytest.fixture
+def shared(admin: User, account: Scope, project: Scope, account_connector: Connector) -> Delegate:
+    """A delegate of the account that the project has deployed."""
     token = make_token(account, "shared", f"slp_dlt_0123{planted('token')}")
     shared = create_delegate(actor=admin, scope=account, name="shared", answers=ANSWERS, token=token)
-    connector = make_connector(account, "aws")
-    deploy(admin, shared, connector, project=project)
-    assert get_expected_stacks(deploy(admin, shared, connector, project=other_project)) == [STACK]
+    deploy(admin, shared, account_connector, project=project)
+    return shared
+
+
+def test_projects_with_the_same_account_share_the_stack_of_a_delegate(
+    admin: User, shared: Delegate, account_connector: Connector, other_project: Scope
+) -> None:
+    assert get_expected_stacks(deploy(admin, shared, account_connector, project=other_project)) == [STACK]
     assert list_deployed_parts(shared, other_project).deployments == ("ecs-svc/1",)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in the order of the deployments", "in reverse"])
+def test_the_last_project_that_removes_a_delegate_deletes_the_stack(
+    admin: User,
+    shared: Delegate,
+    account_connector: Connector,
+    project: Scope,
+    other_project: Scope,
+    order: int,
+) -> None:
+    change_setup(actor=admin, delegate=shared, answers=replace(ANSWERS, cluster="other"))
+    deploy(admin, shared, account_connector, project=other_project)
+    first, last = (project, other_project)[::order]
+    plan = plan_delegate_removal(actor=admin, delegate=shared, project=first)
+    assert "DeleteStack" not in plan.document
+    assert (plan.deletes_stack, plan.stack_users) == (False, (last.path,))
+    assert all(action.startswith("ecs:") for action in plan.actions)
+    run = end(remove_delegate(actor=admin, plan=plan))
+    assert list_step_types(run) == ["EcsDeleteService"]
+    plan = plan_delegate_removal(actor=admin, delegate=shared, project=last)
+    run = end(remove_delegate(actor=admin, plan=plan))
+    assert list_step_types(run) == ["EcsDeleteService", "DeleteStack"]
+
+
+def list_step_types(run: Execution) -> list[str]:
+    steps = StepExecution.objects.filter(stage__execution=run)
+    return list(steps.order_by("position").values_list("type", flat=True))
+
+
+def test_the_stack_of_another_account_is_not_deleted_for_the_project_that_made_it(
+    admin: User, shared: Delegate, account_connector: Connector, project: Scope, other_project: Scope
+) -> None:
+    run = deploy(admin, shared, account_connector, project=other_project)
+    elsewhere = {"stackId": STACK.replace("123456789012", "999999999999")}
+    StepExecution.objects.filter(stage__execution=run, type="CreateStack").update(outputs=elsewhere)
+    assert plan_delegate_removal(actor=admin, delegate=shared, project=project).parts.stacks == (STACK,)
+
+
+def test_a_first_deployment_that_was_rolled_back_keeps_no_stack_of_another_project(
+    admin: User, shared: Delegate, account_connector: Connector, project: Scope, other_project: Scope
+) -> None:
+    deploy(admin, shared, account_connector, "ROLLED_BACK", project=other_project)
+    assert plan_delegate_removal(actor=admin, delegate=shared, project=project).deletes_stack
+
+
+def test_no_removal_starts_during_a_deployment_by_another_project(
+    admin: User, shared: Delegate, account_connector: Connector, project: Scope, other_project: Scope
+) -> None:
+    run = deploy(admin, shared, account_connector, project=other_project)
+    Execution.objects.filter(pk=run.pk).update(status="RUNNING", outcome="", due_at=timezone.now())
+    with pytest.raises(Conflict, match="still running"):
+        plan_delegate_removal(actor=admin, delegate=shared, project=project)
+
+
+def test_page_and_api_say_for_whom_the_stack_stays_as_far_as_the_reader_may_know(
+    admin: User,
+    call: Callable[[User], APIClient],
+    shared: Delegate,
+    account_connector: Connector,
+    project: Scope,
+    other_project: Scope,
+) -> None:
+    deploy(admin, shared, account_connector, project=other_project)
+    own = make_connector(project, "aws")
+    manager = make_person("manager", "delegate_manager", shared.scope)
+    role = Role.objects.get(identifier="project_admin", scope=None)
+    RoleAssignment.objects.create(user=manager, role=role, scope=project)
+    for reader, name in ((admin, other_project.path), (manager, "another project")):
+        place = {"connector_id": own.pk, "org": "default", "project": "demo"}
+        plan = call(reader).post(f"/api/v1/delegates/{shared.pk}/removal-plan", place, format="json").json()
+        assert (plan["deletes_stack"], plan["stack_users"]) == (False, [name])
+        browser = Client()
+        browser.force_login(reader)
+        choices = {"project": project.pk, "connector": own.pk}
+        text = browser.get(f"/delegates/{shared.pk}/remove/", choices).content.decode()
+        assert f"It stays, because {name} deployed the delegate with it too." in text
+    removal = plan_delegate_removal(actor=admin, delegate=shared, project=project)
+    end(remove_delegate(actor=admin, plan=removal))
+    text = browser.get(f"/delegates/{shared.pk}/remove/").content.decode()
+    assert "its stack stays for another project" in text
 
 
 def test_what_runs_after_a_rollback_is_known_by_its_task_definition(
