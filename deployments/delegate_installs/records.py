@@ -97,13 +97,17 @@ def list_deployed_parts(delegate: Delegate, project: Scope) -> DeployedParts:
     """Return what the last deployments of a delegate by a project made, except stacks that others use.
 
     After a deployment that was rolled back, what runs again has a new id of ECS: then the task definitions of
-    the earlier deployments belong to them. Projects with the same account and region share the stack.
+    the earlier deployments belong to them. Projects with the same cluster share the ECS service, and those
+    with the same account and region the stack.
     """
-    steps = _list_steps(delegate, "EcsRollingDeploy").filter(stage__execution__scope=project)
-    deployed = list(steps.filter(_HAS_DEPLOYED)[:_MOST_RUNS])
-    completed = [step for step in deployed if step.stage.execution.outcome == Outcome.COMPLETED]
+    steps = _list_steps(delegate, "EcsRollingDeploy")
+    deployed = list(steps.filter(_HAS_DEPLOYED, stage__execution__scope=project)[:_MOST_RUNS])
     ids = _list_outputs(deployed, "deploymentId")
-    if deployed and steps.first() not in completed:
+    # From the oldest to the newest run, so that the newest one of each project remains.
+    last = dict(steps.reverse().values_list("stage__execution__scope", "pk"))
+    successes = steps.filter(_HAS_DEPLOYED, stage__execution__outcome=Outcome.COMPLETED, pk__in=last.values())
+    if successes.count() < len(last):
+        completed = [step for step in deployed if step.stage.execution.outcome == Outcome.COMPLETED]
         ids += _list_outputs(completed, "taskDefinitionArn")
     return DeployedParts(tuple(ids), *_list_removable_stacks(delegate, project))
 

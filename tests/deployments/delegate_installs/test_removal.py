@@ -254,6 +254,14 @@ def test_what_runs_after_a_rollback_is_known_by_its_task_definition(
     )
 
 
+def test_a_service_that_another_project_failed_to_upgrade_is_known_by_its_task_definition(
+    admin: User, shared: Delegate, account_connector: Connector, project: Scope, other_project: Scope
+) -> None:
+    deploy(admin, shared, account_connector, "ROLLED_BACK", project=other_project)
+    assert list_deployed_parts(shared, project).deployments == ("ecs-svc/1", f"{DEFINITION}1")
+    assert f"{DEFINITION}1" not in list_deployed_parts(shared, other_project).deployments
+
+
 def test_a_removed_delegate_is_no_longer_installed_until_it_is_deployed_again(
     admin: User, deployed: Delegate, connector: Connector
 ) -> None:
