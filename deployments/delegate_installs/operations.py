@@ -31,6 +31,8 @@ from deployments.delegate_installs.records import (
     build_identifier,
     build_secret_identifier,
     build_stack_name,
+    find_open_run,
+    is_removal,
     list_stacks,
 )
 from deployments.execution.operations import run_pipeline
@@ -39,7 +41,7 @@ from pipelines.models import Pipeline
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from rbac.policy import Forbidden, can, require
-from web.http.problems import BadInput
+from web.http.problems import BadInput, Conflict
 from web.managed_resources import require_unmanaged
 
 # Needed in the project, which gets the resources of the deployment.
@@ -163,12 +165,16 @@ def plan_delegate_deployment(
 ) -> DelegateDeploymentPlan:
     """Return what a deployment of a delegate would do. Only reads Slipway's own records.
 
-    Raises `BadInput` with the reason why Slipway cannot deploy it, and the errors of missing permissions.
+    Raises `BadInput` with the reason why Slipway cannot deploy it, `Conflict` during a removal, and the
+    errors of missing permissions.
     """
     require_permissions(actor, delegate, project)
     require_access(actor, get_connector_requirements(connector, path="connector"))
     for path, message in list_deployment_problems(delegate, project, connector):
         raise BadInput(message, errors=[{"path": path, "message": message}])
+    # The removal could delete the stack after this deployment has checked it.
+    if (open_run := find_open_run(delegate)) is not None and is_removal(open_run):
+        raise Conflict(f"{open_run} is still removing the delegate. Wait for its end, or abort it.")
     request = build_spec_request(delegate)
     return DelegateDeploymentPlan(
         delegate,

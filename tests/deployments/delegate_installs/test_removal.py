@@ -212,6 +212,17 @@ def test_no_removal_starts_during_a_deployment_by_another_project(
         plan_delegate_removal(actor=admin, delegate=shared, project=project)
 
 
+def test_during_a_removal_no_other_project_deploys_the_delegate(
+    admin: User, shared: Delegate, account_connector: Connector, project: Scope, other_project: Scope
+) -> None:
+    plan = plan_delegate_removal(actor=admin, delegate=shared, project=project)
+    run = remove_delegate(actor=admin, plan=plan)
+    with pytest.raises(Conflict, match="still removing"):
+        deploy(admin, shared, account_connector, project=other_project)
+    end(run)
+    assert deploy(admin, shared, account_connector, project=other_project).outcome == "COMPLETED"
+
+
 def test_page_and_api_say_for_whom_the_stack_stays_as_far_as_the_reader_may_know(
     admin: User,
     call: Callable[[User], APIClient],
