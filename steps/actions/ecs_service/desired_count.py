@@ -27,6 +27,8 @@ SCALE_STEP_TYPE = "EcsScale"
 
 # Rollback data: an update left the count as it was, so the output has what somebody else may have set.
 COUNT_NOT_REQUESTED = "count not requested"
+# Rollback data: the first count that an update requested; a retry may leave it as it is.
+COUNT_REQUESTED = "count requested"
 # Note of a checklist about a count that stays.
 FOREIGN_COUNT_NOTE = "changed outside Slipway, not restored"
 
@@ -87,7 +89,8 @@ def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int
     """Return whether somebody outside this execution set a count; never with auto scaling."""
     if get_saved_scaling(context).target is not None or is_target_of_step(context):
         return False
-    known_counts = [before["desired"], *_list_scaled_counts(context, before)]
+    requested = context.load_for_rollback(COUNT_REQUESTED)
+    known_counts = [before["desired"], requested, *_list_scaled_counts(context, before)]
     if context.load_for_rollback(COUNT_NOT_REQUESTED) is None:
         known_counts.append(context.get_output("desiredCount"))
     return count not in known_counts

@@ -20,6 +20,7 @@ from steps.actions.ecs_service.confirmation import confirm_forced_update, confir
 from steps.actions.ecs_service.daemons import get_scheduling, is_daemon
 from steps.actions.ecs_service.desired_count import (
     COUNT_NOT_REQUESTED,
+    COUNT_REQUESTED,
     FOREIGN_COUNT_NOTE,
     compute_initial_count,
     compute_restored_count,
@@ -203,6 +204,7 @@ class CreateOrUpdateService(Action):
             context.save_for_rollback(COUNT_NOT_REQUESTED, True)
         else:
             changes["desiredCount"] = count
+            context.save_for_rollback(COUNT_REQUESTED, count)
         if earlier or self._is_forced(context) or requires_new_deployment(definition, live):
             changes["forceNewDeployment"] = True
         context.save_for_rollback(

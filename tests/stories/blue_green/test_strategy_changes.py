@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from connectors.models import FileNode
-from deployments.models import Execution
+from deployments.models import Execution, RollbackCheck
 from pipelines.operations.pipelines import save_pipeline
 from rbac.models import Scope, User
 from tests.stories.blue_green.conftest import FOLDER, edit
@@ -149,6 +149,42 @@ def test_without_a_count_in_the_manifest_a_rolling_service_takes_over_that_of_th
     second = shop.run("2", visited=True)
     assert _get_result(second) == ("SUCCESS", "COMPLETED"), shop.drive.log(second)
     assert _live_tags(shop) == {"2": 3}
+
+
+def _retry_once(shop: Shop) -> None:
+    """Let the rolling deployment be tried again once, and then be rolled back."""
+    document = yaml.safe_load(shop.drive.pipeline.yaml)
+    (step,) = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]["steps"]
+    back = {"action": {"type": "StageRollback"}}
+    spec = {"retryCount": 1, "retryIntervals": ["60s"], "onRetryFailure": back}
+    action = {"errors": ["AllErrors"], "action": {"type": "Retry", "spec": spec}}
+    step["step"]["failureStrategies"] = [{"onFailure": action}]
+    shop.save(document)
+
+
+def test_the_count_taken_over_from_a_pair_is_restored_after_a_retry_that_left_it_as_it_was(
+    shop: Shop,
+) -> None:
+    edit("service.yaml", "desiredCount: 2", "desiredCount: 3")
+    _choose_rolling(shop, shop.group("target1"))
+    shop.run("1")
+    _choose_blue_green(shop)
+    shop.run("2")
+    edit("service.yaml", "desiredCount: 3\n", "")
+    (live,) = shop.forwards(shop.prod)
+    _choose_rolling(shop, live)
+    _retry_once(shop)
+    third = shop.run("nopull", visited=True)
+    assert _get_result(third) == ("FAILED", "ROLLED_BACK"), shop.drive.log(third)
+    updates = [
+        call.parsed_parameters for call in shop.drive.calls(third) if call.operation == "UpdateService"
+    ]
+    assert [update.get("desiredCount") for update in updates] == [3, None, 0]
+    assert shop.service("shop")["desiredCount"] == 0
+    check = RollbackCheck.objects.get(subject="Desired count of Service shop")
+    assert (check.passed, check.expected, check.actual, check.note) == (True, "0", "0", "")
+    assert _live_tags(shop) == {"2": 3}
+    assert shop.meetings == []
 
 
 def test_a_rolling_deployment_beside_a_pair_that_serves_elsewhere_is_refused_before_anything_changes(
