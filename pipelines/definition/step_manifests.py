@@ -17,7 +17,7 @@ from rbac.models import Scope
 from rbac.policy import Principal, can
 from steps.actions.terraform import TERRAFORM_CONFIGURATION
 from steps.expressions import has_expression, resolve_expressions
-from steps.kinds.registry import BadStepError, get_step_kind
+from steps.kinds.registry import BadStepError, get_step_kind, get_step_kinds
 
 # Kinds of step sources that are program files instead of manifests.
 PROGRAM_KINDS = (TERRAFORM_CONFIGURATION,)
@@ -84,9 +84,10 @@ def freeze_spec(
 
 
 def list_frozen_sources(type_: str, spec: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Return a step's frozen manifest sources, in the format of stage sources."""
-    kind = get_step_kind(type_)
-    return tuple(spec[field][FROZEN_KEY] for field in kind.manifests if FROZEN_KEY in spec.get(field, {}))
+    """Return a step's frozen manifest sources, in the format of stage sources; none for an unknown kind."""
+    kind = get_step_kinds().get(type_)
+    fields = () if kind is None else kind.manifests
+    return tuple(spec[field][FROZEN_KEY] for field in fields if FROZEN_KEY in spec.get(field, {}))
 
 
 def _freeze_source(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from connectors.required_access import RequiredPermission, get_connector_require
 from pipelines.definition.parser import PipelineSpec, StageSpec
 from pipelines.definition.stage_targets import ReferenceProblem
 from rbac.models import Scope
-from steps.kinds.registry import BadStepError, get_step_kind
+from steps.kinds.registry import BadStepError, get_step_kind, get_step_kinds
 
 ConnectorReference = tuple[str, str]
 
@@ -60,8 +60,9 @@ def find_missing_connectors(pipeline: PipelineSpec, scope: Scope) -> list[Refere
 
 
 def list_step_secrets(type_: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the secret references of a step."""
-    return get_step_kind(type_).list_secret_references(spec)
+    """Return the secret references of a step; none for an unknown kind, which only another version runs."""
+    kind = get_step_kinds().get(type_)
+    return () if kind is None else kind.list_secret_references(spec)
 
 
 def list_secret_needs(stage: StageSpec, scope: Scope, path: str) -> Iterator[RequiredPermission]:

@@ -1,8 +1,5 @@
 """What an upgrade in the middle of an execution must not break."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from deployments.execution.operations import abort_execution, decide_step, roll_back_execution
@@ -182,14 +179,6 @@ def _rename_step(execution: Execution, old: str, new: str) -> None:
     assert StepExecution.objects.filter(stage__execution=execution, type=old).update(type=new) == 1
 
 
-@contextmanager
-def _use_newer_web_server(execution: Execution, known: str, unknown: str) -> Iterator[None]:
-    """Let a person use a web server of the release that knows a kind of step, unlike the worker."""
-    _rename_step(execution, unknown, known)
-    yield
-    _rename_step(execution, known, unknown)
-
-
 DEPLOY = ("EcsRollingDeploy", "EcsGradualDeploy")
 ROLLBACK = ("EcsRollingRollback", "EcsGradualRollback")
 
@@ -217,8 +206,7 @@ def test_an_undo_in_a_step_of_an_unknown_kind_can_be_left_out(drive: Drive) -> N
     step = _wait_for_intervention(drive, execution)
     execution.refresh_from_db()
     while step.intervention is not None:
-        with _use_newer_web_server(execution, *DEPLOY):
-            decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="IGNORE")
+        decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="IGNORE")
         drive.pass_time(2)
         step.refresh_from_db()
     drive.until_over(execution)
@@ -257,11 +245,26 @@ def test_an_ignored_step_of_an_unknown_kind_does_not_count_as_deployed(drive: Dr
     drive.pass_time(5)
     step = StepExecution.objects.get(stage__execution=execution, section="EXECUTION")
     assert step.status == "INTERVENTION_WAITING"
-    with _use_newer_web_server(execution, *DEPLOY):
-        decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="IGNORE")
+    decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="IGNORE")
     drive.until_over(execution)
     assert not Interrupt.objects.filter(kind="FAIL").exists()
     assert (execution.status, execution.outcome) == ("IGNORE_FAILED", "FAILED")
+
+
+def test_an_execution_with_a_step_of_an_unknown_kind_can_be_rolled_back(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.start("1.28")
+    while "UpdateService" not in {call.operation for call in drive.calls(execution)}:
+        drive.pass_time(1)
+    _rename_step(execution, *DEPLOY)
+    execution.refresh_from_db()
+    abort_execution(actor=drive.deployer, execution=execution, roll_back=True)
+    step = _wait_for_intervention(drive, execution)
+    execution.refresh_from_db()
+    decide_step(actor=drive.deployer, execution=execution, step=step.identifier, decision="RETRY")
+    _rename_step(execution, *DEPLOY[::-1])
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("ABORTED", "ROLLED_BACK")
 
 
 def test_a_step_whose_spec_only_another_version_can_resolve_waits_for_its_start(drive: Drive) -> None:
