@@ -8,6 +8,7 @@ from typing import Any
 from aws.caller import Caller
 from aws.preview import PreviewCaller, ReadBudget
 from deployments.approvals.plan import PlannedSteps
+from deployments.engine.action_phases import read_action
 from deployments.engine.steps.scheduler import read_flow
 from deployments.execution.planning.rows import PlannedStep
 from deployments.journal.secret_values import build_stage_mask
@@ -25,7 +26,7 @@ from deployments.preview.dry_run import (
 from deployments.preview.step_context import PreviewedStageData, PreviewedStepData
 from deployments.regions import find_call_region
 from guards.limits import PREVIEW_CALLS, PREVIEW_SECONDS
-from steps.actions.base import UnknownActionError, load_action
+from steps.actions.base import UnknownActionError
 from steps.states import Status
 from web.clock import get_database_time
 
@@ -127,7 +128,7 @@ def _preview_step(
         return previewed
     rows = sorted(step.actions.all(), key=lambda row: row.position)
     try:
-        planned = [(row.unit, load_action(row.name, row.version, row.parameters)) for row in rows]
+        planned = [(row.unit, read_action(row)) for row in rows]
         actions = resolve_actions(stage_data, PlannedStep(step, planned), outputs)
     except UnknownActionError as unknown:
         previewed.failure = PreviewFailure("UNKNOWN_ACTION", str(unknown))

@@ -14,7 +14,7 @@ from deployments.approvals.operations import approve_step
 from deployments.approvals.queries import count_waiting_approvals, list_waiting_approvals
 from deployments.execution.operations import abort_execution, decide_step
 from deployments.journal.runtime import set_hook
-from deployments.models import Approval, ApprovalDecision
+from deployments.models import Approval, ApprovalDecision, Interrupt, StepExecution
 from pipelines.models import Pipeline, Trigger, TriggerFiring
 from rbac.models import AuditEntry, User
 from tests.deployments.approvals.conftest import Panel
@@ -187,6 +187,31 @@ def test_an_approval_is_for_what_later_stages_would_do_too(panel: Panel) -> None
     drive.pass_time(2)
     approval.refresh_from_db()
     assert approval.plan_hash != old_hash
+
+
+@pytest.mark.parametrize("unresolved_spec", [None, {}], ids=["resolved", "unresolved"])
+def test_a_plan_says_that_this_version_does_not_know_a_later_step(
+    panel: Panel, unresolved_spec: dict[str, str] | None
+) -> None:
+    drive = panel.drive
+    document = yaml.safe_load(drive.pipeline.yaml)
+    steps = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]["steps"]
+    spec = {"service": "myapp", "instances": 2}
+    steps[:] = [*steps[::-1], {"step": {"type": "EcsScale", "identifier": "scale", "spec": spec}}]
+    drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
+    drive.pipeline.save(update_fields=["yaml"])
+    execution = drive.start("1.27")
+    changes = {"type": "EcsGradualScale", "unresolved_spec": unresolved_spec}
+    assert StepExecution.objects.filter(stage__execution=execution, type="EcsScale").update(**changes) == 1
+    drive.pass_time(90)
+    execution.refresh_from_db()
+    assert execution.status == "APPROVAL_WAITING", drive.log(execution)
+    assert not Interrupt.objects.filter(kind="FAIL").exists()
+    approval = panel.get_approval(execution)
+    body = panel.create_api_client(panel.alice).get(f"/api/v1/approvals/{approval.pk}").json()
+    (would,) = [step["would"] for step in body["ahead"]["stages"][0]["steps"]]
+    assert would["failure"]["code"] == "UNKNOWN_ACTION"
+    assert "Unknown kind of step in this version of Slipway: EcsGradualScale" in would["failure"]["message"]
 
 
 def test_an_approval_is_for_what_was_shown_and_for_nothing_else(panel: Panel) -> None:
