@@ -52,6 +52,8 @@ LONGEST_BACKOFF_SECONDS = 30
 LONGEST_CHECK_INTERVAL = timedelta(seconds=60)
 CLUSTER_NOT_FOUND = "CLUSTER_NOT_FOUND"
 OTHER_VERSION_NEEDED = "Only another version of Slipway can run this action."
+# Progress: the first pass, since the last one that could run the action, that could not.
+OTHER_VERSION_SINCE = "other version since"
 
 
 @dataclass(frozen=True)
@@ -171,11 +173,22 @@ def wait_for_other_version(
     reconcile_context: ReconcileContext, row: ActionRun, step: StepExecution
 ) -> timedelta:
     """Leave an action to a worker that can run it, and log once that it waits for one."""
-    if row.detail != OTHER_VERSION_NEEDED:
+    is_first = OTHER_VERSION_SINCE not in row.progress
+    if is_first:
         append_log(reconcile_context, step, f"{row.title} waits. {OTHER_VERSION_NEEDED}", "warning", row.unit)
-        reconcile_context.change(row, detail=OTHER_VERSION_NEEDED)
+    if is_first or row.detail != OTHER_VERSION_NEEDED:
+        progress = {**row.progress, OTHER_VERSION_SINCE: reconcile_context.runtime.now().isoformat()}
+        reconcile_context.change(row, detail=OTHER_VERSION_NEEDED, progress=progress)
         reconcile_context.save()
     return failures.INTERVENTION_CHECK_INTERVAL
+
+
+def _load_action(reconcile_context: ReconcileContext, row: ActionRun) -> Action:
+    """Return the action of a row, which no longer waits for another version."""
+    action = read_action(row)
+    if row.detail == OTHER_VERSION_NEEDED:
+        reconcile_context.change(row, detail="")
+    return action
 
 
 def run_phase(
@@ -201,7 +214,7 @@ def run_phase(
         confirmed_phase=confirmed_phase,
     )
     try:
-        action = read_action(row)
+        action = _load_action(reconcile_context, row)
         value = body(action, context)
     except ActionFailed as failure:
         _collect_rows(context)
@@ -297,8 +310,6 @@ def _recover(reconcile_context: ReconcileContext, row: ActionRun, step: StepExec
     """Reset error count and intervention after a successful phase."""
     if row.consecutive_errors:
         reconcile_context.change(row, consecutive_errors=0)
-    if row.detail == OTHER_VERSION_NEEDED:
-        reconcile_context.change(row, detail="")
     # Another step may be waiting for a person.
     is_this_step = step.intervention is not None or step.status in TERMINAL_STATUSES
     if reconcile_context.execution.status == Status.INTERVENTION_WAITING and is_this_step:

@@ -1,10 +1,11 @@
 """Always-actions: actions of a step that run however the step ended."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from deployments.engine.action_phases import (
     OTHER_VERSION_NEEDED,
+    OTHER_VERSION_SINCE,
     PhaseFailed,
     PhaseFinished,
     PhaseWaiting,
@@ -23,6 +24,8 @@ _FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
 _CONTINUING_STATUSES = (Status.IGNORE_FAILED, Status.SKIPPED, Status.SUCCESS)
 # Two versions run side by side for a few minutes of an upgrade; the service lock is held meanwhile.
 OTHER_VERSION_TIMEOUT = timedelta(minutes=4)
+# Most workers may be of the wrong version: enough passes for one of the other to take the action.
+OTHER_VERSION_INTERVAL = timedelta(seconds=10)
 # Later steps start after this time although the always-action is unfinished, such as without a delegate.
 LONGEST_START_DELAY = timedelta(minutes=10)
 
@@ -74,8 +77,9 @@ def advance_always_action(reconcile_context: ReconcileContext, row: ActionRun) -
     if row.state == ActionState.WAITING:
         reconcile_context.change(row, state=ActionState.STARTED, started_at=now)
     if not is_loadable(row):
-        if now - (row.started_at or now) < OTHER_VERSION_TIMEOUT:
-            return wait_for_other_version(reconcile_context, row, row.step)
+        wait_for_other_version(reconcile_context, row, row.step)
+        if now - datetime.fromisoformat(row.progress[OTHER_VERSION_SINCE]) < OTHER_VERSION_TIMEOUT:
+            return OTHER_VERSION_INTERVAL
         # Its step has ended, so nobody could decide about it.
         _record_failure(reconcile_context, row, OTHER_VERSION_NEEDED)
         return None

@@ -1,11 +1,14 @@
 """What an upgrade in the middle of an execution must not break."""
 
+from datetime import timedelta
+
 import pytest
 
 from deployments.execution.operations import abort_execution, decide_step, roll_back_execution
 from deployments.models import ActionRun, Execution, Interrupt, StepExecution
 from steps.actions.base import get_actions
 from tests.fixtures.engine_driver import Drive
+from tests.stories.auto_scaling.conftest import PLACE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -125,6 +128,47 @@ def test_what_runs_at_the_end_waits_for_a_worker_of_its_version(drive: Drive) ->
     drive.until_over(execution, most_seconds=120)
     assert execution.status == "ABORTED"
     assert (rows.get().state, rows.get().detail) == ("DONE", "")
+
+
+def test_what_runs_at_the_end_waits_from_the_first_worker_that_cannot_run_it(drive: Drive) -> None:
+    execution = drive.start("1.27")
+    drive.pass_time(5)
+    rows = ActionRun.objects.filter(step__stage__execution=execution, name="ResumeAutoScaling")
+    version, started_at = rows.get().version, drive.clock.now() - timedelta(minutes=6)
+    rows.update(version=99, state="STARTED", started_at=started_at)
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.pass_time(200, step=10)
+    assert rows.get().state == "STARTED"
+    waits = f"{rows.get().title} waits. Only another version of Slipway can run this action."
+    assert drive.log(execution).count(waits) == 1
+    rows.update(version=version)
+    drive.until_over(execution, most_seconds=20)
+    assert (rows.get().state, rows.get().detail) == ("DONE", "")
+
+
+def test_a_worker_that_can_run_what_runs_at_the_end_starts_the_wait_for_it_anew(drive: Drive) -> None:
+    drive.run("1.27")
+    bounds = {"MinCapacity": 1, "MaxCapacity": 6}
+    drive.call("application-autoscaling", "RegisterScalableTarget", {**PLACE, **bounds})
+    execution = drive.start("1.28")
+    while "UpdateService" not in {call.operation for call in drive.calls(execution)}:
+        drive.pass_time(1)
+    rows = ActionRun.objects.filter(step__stage__execution=execution, name="ResumeAutoScaling")
+    version = rows.get().version
+    rows.update(version=99)
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.pass_time(200, step=10)
+    drive.sandbox.fault("throttle", service="application-autoscaling")
+    rows.update(version=version)
+    drive.pass_time(70, step=10)
+    assert rows.get().consecutive_errors > 0
+    rows.update(version=99)
+    drive.pass_time(200, step=10)
+    assert rows.get().state == "STARTED"
+    drive.sandbox.clear_faults()
+    rows.update(version=version)
+    drive.until_over(execution, most_seconds=60)
+    assert rows.get().state == "DONE"
 
 
 def _undo_update_of_other_version(drive: Drive) -> Execution:
