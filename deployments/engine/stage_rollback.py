@@ -12,7 +12,12 @@ from deployments.engine.action_phases import (
     run_phase,
     wait_for_other_version,
 )
-from deployments.engine.reconcile_context import ReconcileContext, append_log, run_next_step
+from deployments.engine.reconcile_context import (
+    ReconcileContext,
+    append_log,
+    run_next_step,
+    update_execution_status,
+)
 from deployments.engine.steps import preconditions
 from deployments.engine.steps.context import EngineStepContext
 from deployments.engine.undos import (
@@ -110,11 +115,14 @@ def _save_checklist(
     ]
     is_restored = not failed_checks and all(row.state != ActionState.NOT_RESTORED for row in rows)
     status = Status.SUCCESS if is_restored else Status.FAILED
-    reconcile_context.change(step, status=status, ended_at=reconcile_context.runtime.now())
+    # An older worker may have asked about an action that this step does not undo.
+    now = reconcile_context.runtime.now()
+    reconcile_context.change(step, status=status, ended_at=now, intervention=None)
     for line, level in _build_checklist_lines(checks, undone, restored=is_restored):
         append_log(reconcile_context, step, line, level, ROLLBACK_UNIT)
     mask = reconcile_context.mask
     with reconcile_context.commit():
+        update_execution_status(reconcile_context)
         RollbackCheck.objects.bulk_create(
             RollbackCheck(
                 step=step,

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+import yaml
 
 from deployments.execution.operations import abort_execution, decide_step, roll_back_execution
 from deployments.models import ActionRun, Execution, Interrupt, StepExecution
@@ -239,6 +240,35 @@ def test_a_step_of_an_unknown_kind_waits_for_a_person_before_its_undo_and_goes_o
     _rename_step(execution, *DEPLOY[::-1])
     drive.until_over(execution)
     assert not Interrupt.objects.filter(kind="FAIL").exists()
+    assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK")
+
+
+def test_a_question_about_a_step_that_a_rollback_step_does_not_undo_ends_with_that_step(drive: Drive) -> None:
+    document = yaml.safe_load(drive.pipeline.yaml)
+    stage_spec = document["pipeline"]["stages"][0]["stage"]["spec"]
+    stage_spec.pop("strategy", None)
+    types = {"steps": ["EcsRollingDeploy"], "rollbackSteps": ["EcsScaleRollback", "EcsRollingRollback"]}
+    stage_spec["execution"] = {
+        section: [{"step": {"type": type_, "identifier": type_.lower()}} for type_ in section_types]
+        for section, section_types in types.items()
+    }
+    drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
+    drive.pipeline.save(update_fields=["yaml"])
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    _rename_step(execution, *DEPLOY)
+    steps = StepExecution.objects.filter(stage__execution=execution)
+    while steps.get(type="EcsScaleRollback").intervention is None:
+        drive.pass_time(1)
+    _rename_step(execution, *DEPLOY[::-1])
+    while steps.get(type="EcsRollingRollback").started_at is None:
+        drive.pass_time(1)
+    step = steps.get(type="EcsScaleRollback")
+    execution.refresh_from_db()
+    assert (step.status, step.intervention) == ("SUCCESS", None)
+    assert execution.status == "ROLLING_BACK"
+    drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK")
 
 
