@@ -348,7 +348,7 @@ def _request_intervention(context: EngineStepContext, blocked: Exception) -> Pha
         reconcile_context.change(row, detail=reason[:512])
         context.collect_rows()
         with reconcile_context.commit(reload=True):
-            failures.request_stuck_intervention(reconcile_context, context.log_step, reason)
+            failures.request_stuck_intervention(reconcile_context, context.log_step, row, reason)
     return PhaseWaiting(failures.INTERVENTION_CHECK_INTERVAL)
 
 

@@ -17,6 +17,7 @@ from deployments.engine.transitions import (
     stop_parallel_steps,
 )
 from deployments.execution.events import notify_intervention
+from deployments.execution.interventions import UNDO_KEY
 from deployments.journal.non_aws_calls import stop_work
 from deployments.models import ActionRun, StepExecution
 from steps.actions.approvals import APPROVAL_EXPIRED, APPROVAL_REJECTED
@@ -44,8 +45,12 @@ def request_intervention(
     *,
     until: datetime | None = None,
     then: str = "",
+    undo: ActionRun | None = None,
 ) -> None:
-    """Let the step wait for a person's decision; after `until` the reaction is `then`."""
+    """Let the step wait for a person's decision; after `until` the reaction is `then`.
+
+    `undo` is the action that a rollback step cannot undo: a decision is about no other one.
+    """
     now = reconcile_context.runtime.now()
     step.intervention = {
         "kind": kind,
@@ -53,6 +58,8 @@ def request_intervention(
         "until": until.isoformat() if until else None,
         "on_timeout": then or None,
     }
+    if undo is not None:
+        step.intervention[UNDO_KEY] = undo.pk
     step.status, step.retry_at = Status.INTERVENTION_WAITING, None
     step.save(update_fields=["intervention", "status", "retry_at"])
     update_execution_status(reconcile_context)
@@ -63,16 +70,19 @@ def request_intervention(
     )
 
 
-def request_stuck_intervention(reconcile_context: ReconcileContext, step: StepExecution, reason: str) -> None:
+def request_stuck_intervention(
+    reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun, reason: str
+) -> None:
     """Request a decision on a step that this version of Slipway cannot continue; ended steps stay ended."""
     if step.status in TERMINAL_STATUSES:
         reconcile_context.execution.status = Status.INTERVENTION_WAITING
         reconcile_context.execution.save(update_fields=["status"])
         return
     append_log(reconcile_context, step, reason, "error")
-    request_intervention(
-        reconcile_context, step, "STUCK_BACKWARD" if reconcile_context.execution.rolling_back else "STUCK"
-    )
+    if reconcile_context.execution.rolling_back:
+        request_intervention(reconcile_context, step, "STUCK_BACKWARD", undo=row)
+    else:
+        request_intervention(reconcile_context, step, "STUCK")
 
 
 def clear_intervention(reconcile_context: ReconcileContext, step: StepExecution) -> None:

@@ -14,7 +14,7 @@ from deployments.engine.steps.scheduler import ENDED_BADLY, runs_after_failure
 from deployments.engine.transitions import start_rollback, stop_at_step
 from deployments.engine.undos import get_next_undo, skip_remaining_undos, skip_undo
 from deployments.execution.events import notify_rollback
-from deployments.execution.interventions import RESTORE_DECISIONS, TOO_LATE_MESSAGE, list_choices
+from deployments.execution.interventions import RESTORE_DECISIONS, TOO_LATE_MESSAGE, UNDO_KEY, list_choices
 from deployments.execution.restored_executions import extend_deadlines, list_stale_approvals
 from deployments.models import ActionRun, Execution, Interrupt, StageExecution, StepExecution
 from steps.actions.base import get_actions
@@ -43,26 +43,34 @@ def apply_decision(reconcile_context: ReconcileContext, interrupt: Interrupt) ->
     if interrupt.kind in RESTORE_DECISIONS:
         _apply_restore_decision(reconcile_context, step, interrupt)
         return f"Decided: {_DECISION_LABELS[interrupt.kind]}."
+    undo_id = (step.intervention or {}).get(UNDO_KEY)
     if step.intervention is not None:
         failures.clear_intervention(reconcile_context, step)
     if step.section == StepExecution.Section.ROLLBACK:
-        _apply_rollback_decision(reconcile_context, step, interrupt)
+        if not _apply_rollback_decision(reconcile_context, step, interrupt, undo_id):
+            return TOO_LATE_MESSAGE
     else:
         _DECISIONS.get(interrupt.kind, _apply_reaction)(reconcile_context, step, interrupt)
     return f"Decided: {_DECISION_LABELS[interrupt.kind]}."
 
 
 def _apply_rollback_decision(
-    reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt
-) -> None:
-    """Apply a decision on a failed undo: retry it, skip it, or skip all remaining undos."""
+    reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt, undo_id: int | None
+) -> bool:
+    """Apply a decision on a failed undo: retry it, skip it, or skip all remaining undos.
+
+    Return False if the undo to skip, the action `undo_id`, is not the next one of this version of Slipway.
+    """
     step.timeout_at = reconcile_context.runtime.now() + timedelta(seconds=step.timeout_seconds)
     step.save(update_fields=["timeout_at"])
     row = get_next_undo(reconcile_context, step)
     if interrupt.kind == Interrupt.Kind.ABORT:
         skip_remaining_undos(reconcile_context, step)
     elif interrupt.kind == Interrupt.Kind.IGNORE and row is not None:
+        if undo_id not in (None, row.pk):
+            return False
         skip_undo(reconcile_context, row)
+    return True
 
 
 def _apply_reaction(reconcile_context: ReconcileContext, step: StepExecution, interrupt: Interrupt) -> None:

@@ -92,7 +92,9 @@ def abandon_undo(
     reconcile_context.change(row, detail=reconcile_context.mask.mask_text(reason)[:512])
     if needs_decision or _may_move_traffic(row):
         until = reconcile_context.runtime.now() + DECISION_TIMEOUT
-        failures.request_intervention(reconcile_context, step, "NOT_RESTORED", until=until, then="LeaveRest")
+        failures.request_intervention(
+            reconcile_context, step, "NOT_RESTORED", until=until, then="LeaveRest", undo=row
+        )
     else:
         skip_undo(reconcile_context, row)
 

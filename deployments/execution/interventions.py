@@ -20,6 +20,8 @@ _FAILURE_DECISIONS = (
 )
 # Permission to decide about failures does not replace approvers.
 _BYPASSING_DECISIONS = (InterruptKind.SKIP, InterruptKind.IGNORE, InterruptKind.MARK_AS_SUCCESS)
+# The key of the action that an intervention of a rollback step is about.
+UNDO_KEY = "undo"
 RESTORED = "RESTORED"
 # After a restore from a backup, only these are possible (rule 18).
 RESTORE_DECISIONS = (InterruptKind.GO_ON, InterruptKind.END_UNCHANGED)
@@ -72,5 +74,6 @@ def build_intervention_document(step: StepExecution) -> dict[str, Any] | None:
         "until": until,
         "on_timeout": None,
     }
-    document = {name: value for name, value in intervention.items() if name != "before_restore"}
+    internal = ("before_restore", UNDO_KEY)
+    document = {name: value for name, value in intervention.items() if name not in internal}
     return {"taken_at": None, **document, "choices": list(choices)}

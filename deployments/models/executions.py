@@ -317,7 +317,8 @@ class StepExecution(models.Model):
     # Failure strategies of the pipeline; the first match counts.
     failure_strategies = models.JSONField(default=list)
     # Set while a step waits for a decision: {"kind", "requested_at", "until", "on_timeout"}; after a restore
-    # also "taken_at" of the backup, and "before_restore" with what it puts aside.
+    # also "taken_at" of the backup, and "before_restore" with what it puts aside. "undo" is the key of the
+    # action that a rollback step asks about.
     intervention = models.JSONField(null=True)
     # How often its failure strategy has tried it again, and when it will next.
     retries = models.PositiveIntegerField(default=0)

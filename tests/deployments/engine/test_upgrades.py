@@ -243,17 +243,25 @@ def test_a_step_of_an_unknown_kind_waits_for_a_person_before_its_undo_and_goes_o
     assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK")
 
 
-def test_a_question_about_a_step_that_a_rollback_step_does_not_undo_ends_with_that_step(drive: Drive) -> None:
+def _choose_steps(drive: Drive, steps: dict[str, dict[str, object]], rollback_types: list[str]) -> None:
+    """Give the stage these steps, by type with their specs, and these rollback steps."""
     document = yaml.safe_load(drive.pipeline.yaml)
     stage_spec = document["pipeline"]["stages"][0]["stage"]["spec"]
     stage_spec.pop("strategy", None)
-    types = {"steps": ["EcsRollingDeploy"], "rollbackSteps": ["EcsScaleRollback", "EcsRollingRollback"]}
+    sections = {"steps": steps, "rollbackSteps": dict.fromkeys(rollback_types, {})}
     stage_spec["execution"] = {
-        section: [{"step": {"type": type_, "identifier": type_.lower()}} for type_ in section_types]
-        for section, section_types in types.items()
+        section: [
+            {"step": {"type": type_, "identifier": type_.lower(), "spec": {**spec}}}
+            for type_, spec in specs.items()
+        ]
+        for section, specs in sections.items()
     }
     drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
     drive.pipeline.save(update_fields=["yaml"])
+
+
+def test_a_question_about_a_step_that_a_rollback_step_does_not_undo_ends_with_that_step(drive: Drive) -> None:
+    _choose_steps(drive, {"EcsRollingDeploy": {}}, ["EcsScaleRollback", "EcsRollingRollback"])
     drive.run("1.27")
     execution = drive.run("1.28")
     roll_back_execution(actor=drive.deployer, execution=execution)
@@ -270,6 +278,31 @@ def test_a_question_about_a_step_that_a_rollback_step_does_not_undo_ends_with_th
     assert execution.status == "ROLLING_BACK"
     drive.until_over(execution)
     assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK")
+
+
+def test_a_decision_about_a_step_that_a_rollback_step_does_not_undo_leaves_its_own_undos(
+    drive: Drive,
+) -> None:
+    steps: dict[str, dict[str, object]] = {
+        "EcsRollingDeploy": {},
+        "EcsScale": {"service": "myapp", "instances": 2},
+    }
+    _choose_steps(drive, steps, ["EcsRollingRollback", "EcsScaleRollback"])
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    _rename_step(execution, "EcsScale", "EcsGradualScale")
+    rollback = StepExecution.objects.filter(stage__execution=execution, type="EcsRollingRollback")
+    while rollback.get().intervention is None:
+        drive.pass_time(1)
+    execution.refresh_from_db()
+    decide_step(actor=drive.deployer, execution=execution, step=rollback.get().identifier, decision="IGNORE")
+    _rename_step(execution, "EcsGradualScale", "EcsScale")
+    drive.until_over(execution)
+    assert rollback.get().status == "SUCCESS", drive.log(execution)
+    rows = ActionRun.objects.filter(step__stage__execution=execution, name="CreateOrUpdateService")
+    assert rows.get().state == "UNDONE"
+    assert Interrupt.objects.get(kind="IGNORE").result == "This decision is no longer required."
 
 
 def test_an_undo_in_a_step_of_an_unknown_kind_can_be_left_out(drive: Drive) -> None:
