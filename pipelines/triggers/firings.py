@@ -49,7 +49,7 @@ def process_firing(pk: uuid.UUID, now: datetime) -> bool:
         return False
     firing = _list_firings().get(pk=pk)
     if firing.attempts > MOST_ATTEMPTS:
-        _end(firing, REFUSED, f"Workers ended {MOST_ATTEMPTS} times while they handled it.", now)
+        _end(firing, REFUSED, f"Slipway could not finish it in {MOST_ATTEMPTS} attempts.", now)
         return True
     decision = decide(firing.trigger, firing.values, firing.payload)
     status, reason = _judge(firing.trigger, decision)

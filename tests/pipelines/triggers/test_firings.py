@@ -154,7 +154,7 @@ def test_a_worker_that_dies_before_the_commit_leaves_neither_run_nor_result(trig
 def test_what_kills_every_worker_ends(trigger: Trigger) -> None:
     firing = fire(trigger)
     TriggerFiring.objects.filter(pk=firing.pk).update(attempts=firings.MOST_ATTEMPTS)
-    assert handle(firing).reason == "Workers ended 5 times while they handled it."
+    assert handle(firing).reason == "Slipway could not finish it in 5 attempts."
     assert not runs().exists()
 
 
@@ -208,6 +208,22 @@ def test_the_time_limit_of_a_message_leaves_its_firing_to_a_later_one(trigger: T
     TriggerFiring.objects.update(due_at=timezone.now())
     assert handle(firing).status == "STARTED"
     assert runs().count() == 1
+
+
+def test_a_firing_that_reaches_the_time_limit_in_each_attempt_ends_and_says_so(trigger: Trigger) -> None:
+    firing = fire(trigger)
+    failing = Failing(SoftTimeLimitExceeded())
+    register_run_starter(failing)
+    try:
+        for _ in range(firings.MOST_ATTEMPTS):
+            with pytest.raises(SoftTimeLimitExceeded):
+                tasks.process_firings()
+            TriggerFiring.objects.update(due_at=timezone.now())
+        assert handle(firing).status == "REFUSED"
+    finally:
+        register_run_starter(failing.inner)
+    assert firing.reason == "Slipway could not finish it in 5 attempts."
+    assert not runs().exists()
 
 
 def test_a_message_starts_no_firing_for_which_it_has_no_time(
