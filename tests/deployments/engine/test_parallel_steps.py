@@ -1,17 +1,25 @@
 """Steps side by side: all go on in one look, one that fails stops the others, all that was done is undone."""
 
+from dataclasses import dataclass, field
+
 import pytest
 import yaml
 from django.test import Client
 
+from delegates.models import DelegateTask
+from delegates.task_owners import TaskAnswer, TaskPayload
+from delegates.task_queue import route_waiting_tasks
 from deployments.execution.documents import build_execution_document
 from deployments.execution.operations import decide_step, roll_back_execution
-from deployments.models import Execution, ServiceLock, StepExecution, StepGroup
+from deployments.models import AwsCall, Execution, ServiceLock, StepExecution, StepGroup
 from tests.deployments.engine.conftest import DEPLOY, Write, job, pipeline_text, stage_text
 from tests.deployments.execution.conftest import until_asked  # noqa: F401
+from tests.deployments.journal.test_delegate_calls import TAGS, remote  # noqa: F401
 from tests.fixtures.engine_driver import Drive
+from tests.fixtures.fake_delegates import Hand, hand
 from tests.stories.run_task.conftest import DEFINITION
 from tests.stories.run_task.test_run_task import tasks_of
+from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -133,6 +141,69 @@ def test_a_step_without_an_answer_leaves_the_task_of_the_next_step_running(
     drive.pass_time(45)
     drive.sandbox.clear_faults()
     _assert_task_runs_on(drive, execution)
+
+
+@dataclass
+class _HoldingDelegate:
+    """A delegate that makes its calls at once, except those that it holds back."""
+
+    hand: Hand
+    holds: set[tuple[str, str]]
+    held: dict[tuple[str, str], tuple[DelegateTask, TaskPayload]] = field(default_factory=dict)
+
+    def serve(self) -> None:
+        route_waiting_tasks(get_database_time())
+        while (task := self.hand.take()) is not None:
+            call = AwsCall.objects.get(task=task)
+            key = (call.step.identifier, call.operation)
+            if key in self.holds:
+                self.held[key] = (task, self.hand.payloads[-1])
+            else:
+                self.hand.complete(task, self.hand.perform(task))
+
+    def perform(self, step: str, operation: str, *, answers: bool) -> TaskAnswer:
+        """Make a call that was held back, and answer it or not."""
+        task, payload = self.held.pop((step, operation))
+        self.hand.payloads.append(payload)
+        answer = self.hand.perform(task)
+        if answers:
+            self.holds.remove((step, operation))
+            self.hand.complete(task, answer)
+        return answer
+
+    def pass_time(self, drive: Drive, seconds: int) -> None:
+        for _ in range(seconds):
+            drive.pass_time(1)
+            self.serve()
+
+
+def test_leftover_tasks_are_listed_again_after_the_answer_to_a_similar_call(
+    drive: Drive, write: Write, request: pytest.FixtureRequest
+) -> None:
+    jobs = _build_two_jobs(drive)
+    request.getfixturevalue("remote")
+    holds = {("unanswered", "RunTask"), ("other", "DescribeTaskDefinition"), ("other", "RunTask")}
+    delegate = _HoldingDelegate(hand("prod-eu", tags=TAGS), holds)
+    execution = write(pipeline_text(stage_text(_build_parallel(*jobs)))).start("1.27")
+    lists = AwsCall.objects.filter(step__identifier="unanswered", operation="ListTasks", phase="look")
+    while not lists.exists():
+        delegate.pass_time(drive, 1)
+    # Its list was made before the task starts, and then waits for the call of the other step.
+    delegate.serve()
+    delegate.perform("other", "DescribeTaskDefinition", answers=True)
+    while ("other", "RunTask") not in delegate.held:
+        delegate.pass_time(drive, 1)
+    started = delegate.perform("unanswered", "RunTask", answers=False)
+    delegate.pass_time(drive, 40)
+    delegate.perform("other", "RunTask", answers=True)
+    while not execution.is_over:
+        delegate.pass_time(drive, 1)
+        execution.refresh_from_db()
+    stops = [
+        call.parsed_parameters["task"] for call in drive.calls(execution) if call.operation == "StopTask"
+    ]
+    assert started.result is not None
+    assert stops == [started.result["tasks"][0]["taskArn"]], drive.log(execution)
 
 
 def test_people_decide_about_two_branches_that_wait_at_once_each_by_itself(
