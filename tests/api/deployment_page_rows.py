@@ -188,7 +188,11 @@ DEPLOYMENT_PAGES: dict[str, Row] = {
         ),
         use_key_of("approval"),
     ),
-    "freezes": allow_get(Lists("core_deploymentfreeze_manage")),
+    "freezes": allow_get(
+        Lists(
+            "core_deploymentfreeze_manage", others=("core_deploymentfreeze_override", "core_pipeline_execute")
+        )
+    ),
     "new-freeze": Row(
         (
             get(Anywhere("core_deploymentfreeze_manage")),

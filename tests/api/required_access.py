@@ -110,18 +110,19 @@ class Belongs:
 
 @dataclass(frozen=True)
 class Lists:
-    """A list for all signed-in users, filtered by `permission`."""
+    """A list for all signed-in users, filtered by `permission` or any of the `others`."""
 
     permission: str
     done: int = 200
     # What tells that the world's thing is among what is listed; "" where it is filtered out.
     sign: str = CANARY
+    others: tuple[str, ...] = ()
 
     def status(self, standing: Standing) -> int:
         return self.done
 
     def shows(self, standing: Standing) -> bool:
-        return standing.has(self.permission, HERE)
+        return any(standing.has(permission, HERE) for permission in (self.permission, *self.others))
 
 
 @dataclass(frozen=True)
