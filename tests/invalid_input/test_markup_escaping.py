@@ -41,7 +41,7 @@ KEPT = re.compile(
     r"|owner|group|outcome|batch|section|phase|service|operation|action|permission|source|address|value"
     r"|token|waits_for_service|unit|event|request|content|time_zone|begins|ends"
 )
-NOT_PAGES = re.compile(r"^/(api|docs|sign-out|static)/|download|/export/|\.json$")
+NOT_PAGES = re.compile(r"^/(api|docs|sign-out|static)/|download|/export/|\.(json|yaml)$")
 # What would run script, or shows that text became markup.
 TRACES = """() => [
     ...document.querySelectorAll('img[src=x], [onerror], [onclick], [onmouseover], [href^="javascript:"]'),

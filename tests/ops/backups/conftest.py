@@ -1,5 +1,6 @@
 """The demo in front of the sandbox, whose database is backed up and restored."""
 
+import gc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -8,6 +9,12 @@ from deployments.journal.runtime import set_hook
 from tests.deployments.conftest import _full_buckets, drive
 
 __all__ = ["_full_buckets", "drive"]
+
+
+@pytest.fixture(autouse=True)
+def _only_user_of_the_database() -> None:
+    """Close what earlier tests left open: errors of refused requests hold cursors, and so the database."""
+    gc.collect()
 
 
 class Killed(BaseException):
