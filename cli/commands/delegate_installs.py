@@ -192,8 +192,10 @@ def _print_plan(plan: Mapping[str, Any]) -> None:
 def _print_removal_plan(plan: Mapping[str, Any]) -> None:
     """Print on standard output what a removal deletes."""
     fate = ", ".join(plan["stack_parts"])
-    if not plan["deletes_stack"]:
+    if plan["stack_users"]:
         fate = f"stays, because {' and '.join(plan['stack_users'])} deployed the delegate with it too"
+    elif not plan["deletes_stack"]:
+        fate = "stays, because no run has recorded its id"
     print_fields(
         (
             ("Cluster", f"{plan['cluster']} in {plan['region']}"),

@@ -248,7 +248,15 @@ def test_page_and_api_say_for_whom_the_stack_stays_as_far_as_the_reader_may_know
     removal = plan_delegate_removal(actor=admin, delegate=shared, project=project)
     end(remove_delegate(actor=admin, plan=removal))
     text = browser.get(f"/delegates/{shared.pk}/remove/").content.decode()
-    assert "its stack stays for another project" in text
+    assert "its stack stays" in text
+
+
+def test_a_stack_that_no_run_recorded_stays_and_the_page_says_so(admin: User, deployed: Delegate) -> None:
+    StepExecution.objects.filter(type="CreateStack").update(outputs={})
+    browser = Client()
+    browser.force_login(admin)
+    text = browser.get(f"/delegates/{deployed.pk}/remove/").content.decode()
+    assert "It stays, because no run has recorded its id." in text
 
 
 def test_what_runs_after_a_rollback_is_known_by_its_task_definition(
