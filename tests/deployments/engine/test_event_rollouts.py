@@ -1,6 +1,7 @@
 """The end of a rollout is told by an event of AWS, with few calls."""
 
 import json
+import time
 from datetime import datetime
 from typing import Any
 
@@ -12,12 +13,20 @@ from connectors.models import Connector, EventQueue
 from delegates.event_queues.readers import QueueReader
 from deployments.models import Execution
 from tests.fixtures.engine_driver import Drive
+from web.clock import _ClockReading
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 REGION = "us-east-1"
 STEP_SECONDS = 1.0
 WATCHER_KEY = "AKIAWATCHER"
+
+
+@pytest.fixture(autouse=True)
+def _moved_database_clock(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let PostgreSQL's clock move with the others; SQLite has that of this machine."""
+    monkeypatch.setattr("web.clock.CLOCK_REFRESH_SECONDS", 0)
+    monkeypatch.setattr("web.clock._read_clock", lambda: _ClockReading(drive.clock.now(), time.monotonic()))
 
 
 def create_queue(drive: Drive) -> QueueReader:
