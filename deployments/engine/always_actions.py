@@ -96,9 +96,10 @@ def advance_always_action(reconcile_context: ReconcileContext, row: ActionRun) -
         reconcile_context.change(row, start_done_at=now)
     elif end.value:
         reconcile_context.change(row, state=ActionState.DONE, ended_at=now)
+    else:
+        # An answer of a delegate that this check did not use would be too old for a later one.
+        end.context.drop_results()
     end.context.finish(keep_progress=phase == CHECK_PHASE)
-    # An answer of a delegate that this check did not use would be too old for a later one.
-    end.context.drop_results()
     reconcile_context.save()
     return None if phase == "start" or end.value else timedelta(seconds=5)
 

@@ -116,13 +116,15 @@ def _save_checklist(
     is_restored = not failed_checks and all(row.state != ActionState.NOT_RESTORED for row in rows)
     status = Status.SUCCESS if is_restored else Status.FAILED
     # An older worker may have asked about an action that this step does not undo.
+    has_question = step.intervention is not None
     now = reconcile_context.runtime.now()
     reconcile_context.change(step, status=status, ended_at=now, intervention=None)
     for line, level in _build_checklist_lines(checks, undone, restored=is_restored):
         append_log(reconcile_context, step, line, level, ROLLBACK_UNIT)
     mask = reconcile_context.mask
     with reconcile_context.commit():
-        update_execution_status(reconcile_context)
+        if has_question:
+            update_execution_status(reconcile_context)
         RollbackCheck.objects.bulk_create(
             RollbackCheck(
                 step=step,
