@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from deployments.models import Execution, StageExecution
@@ -241,7 +241,11 @@ def test_figures_that_cannot_be_had_are_said_to_be_missing(
 ) -> None:
     open_as(page, live_server, admin, "light", 1280)
     page.route("**/figures/**", lambda route: route.fulfill(status=503))
-    page.goto(f"{live_server.url}/")
+    held: list[Route] = []
+    page.route("**/failed-updates*.js", lambda route: held.append(route))
+    page.goto(f"{live_server.url}/", wait_until="commit")
+    page.wait_for_timeout(1000)
+    held.pop().continue_()
     expect(page.get_by_role("alert")).to_contain_text("Request failed (503).")
     expect(page.get_by_role("heading", name="Deploying now")).to_be_visible()
     expect(page.get_by_role("link", name="View metrics only")).to_be_visible()
