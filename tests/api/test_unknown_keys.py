@@ -67,6 +67,14 @@ def test_truth_and_numbers_are_not_read_out_of_texts(world: World, client: APICl
     assert version.json()["errors"] == [{"path": "version", "message": "must be a whole number"}]
 
 
+@pytest.mark.parametrize(("number", "status"), [(1, 200), (1.0, 200), (1.5, 400)])
+def test_a_whole_number_may_have_a_decimal_point(
+    number: float, status: int, world: World, client: APIClient
+) -> None:
+    answer = client.post(f"/api/v1/file-nodes/{world.file.pk}/restore", {"version": number}, format="json")
+    assert answer.status_code == status, answer.json()
+
+
 def test_the_description_says_so() -> None:
     described = SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
     for name in ("ServiceInput", "ManifestFields", "RunInput"):

@@ -21,11 +21,19 @@ from rest_framework.views import APIView
 
 from web.http.problems import BadInput
 
+
+def _is_whole_number(value: Any) -> bool:
+    """Return whether a value is an integer of JSON Schema: 1.0 is the same number as 1."""
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 _BODILESS_CACHE: dict[tuple[type[APIView], str], bool] = {}
 _FIELD_TYPES: tuple[tuple[type[Any], Callable[[Any], bool], str], ...] = (
     (CharField, lambda value: isinstance(value, str), "a text"),
     (BooleanField, lambda value: isinstance(value, bool), "true or false"),
-    (IntegerField, lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number"),
+    (IntegerField, _is_whole_number, "a whole number"),
     (FloatField, lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number"),
 )
 _READ_ONLY_MESSAGE = "is read-only and has the value {shown}; send it unchanged or leave it out"
