@@ -1,7 +1,5 @@
 // Entry point of every page: timestamps, dialogs, shortcuts, theme, and live parts.
 
-// Before anything is fetched: what fails at once would be told to nobody.
-import "./failed-updates.js";
 import { startNavigationBadges } from "./navigation-badges.js";
 import { wireDialogs } from "./dialogs.js";
 import { wireShortcuts } from "./shortcuts.js";
@@ -22,6 +20,7 @@ startLiveTopics();
 // What may come a moment later.
 requestAnimationFrame(() => {
   import("./double-clicks.js");
+  import("./failed-updates.js");
   import("./theme.js").then((theme) => theme.wireTheme());
 });
 if (document.getElementById("delays")) import("./delays.js");

@@ -4,7 +4,7 @@ import { h, find, shape } from "./dom.js";
 
 let failure = null;
 
-function showFailure({ detail: { elt, xhr } }) {
+export function showFailure({ detail: { elt, xhr } }) {
   if (xhr.status === 401) {
     import("./session-end.js").then((page) => page.showSessionEnd());
     return;
@@ -17,6 +17,5 @@ function showFailure({ detail: { elt, xhr } }) {
   find("main").prepend(failure);
 }
 
-for (const name of ["htmx:responseError", "htmx:sendError"]) document.addEventListener(name, showFailure);
 // Only somebody who is signed in is answered with a part.
 document.addEventListener("htmx:afterSwap", () => find(".session-end")?.remove());

@@ -17,7 +17,11 @@ function finishSwap({ target }) {
   if (link) link.focus({ preventScroll: true });
 }
 
+// A part may fail before the module that says so is there.
+const tellFailure = (event) => import("./failed-updates.js").then((page) => page.showFailure(event));
+
 export function wirePartialUpdates() {
+  for (const name of ["htmx:responseError", "htmx:sendError"]) document.addEventListener(name, tellFailure);
   document.addEventListener("htmx:beforeSwap", keepFocus);
   document.addEventListener("htmx:afterSwap", finishSwap);
 }
