@@ -20,6 +20,7 @@ ADDRESS: Final = "which addresses may be asked the installation decides"
 CONDITION: Final = "a condition is a language of its own, whose names the subject decides"
 CODE: Final = "which codes were given out, and are not used yet, the description does not know"
 FILES: Final = "the files decide which names an import needs"
+DEPLOYED: Final = "which delegates Slipway has deployed or can deploy, and where, only its records know"
 LEFT: Final = "what may be deleted is named after the ECS service"
 
 # Refused with 400 although the description allows it.
@@ -56,6 +57,10 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/delegates/task-spec": SPEC,
     "POST /api/v1/delegates/task-spec/check": REGION,
     "POST /api/v1/delegates/{id}/check": ADDRESS,
+    "POST /api/v1/delegates/{id}/deployment-plan": DEPLOYED,
+    "POST /api/v1/delegates/{id}/deployments": DEPLOYED,
+    "POST /api/v1/delegates/{id}/removal-plan": DEPLOYED,
+    "POST /api/v1/delegates/{id}/removals": DEPLOYED,
     "POST /api/v1/drift/{id}/accept": NAMED,
     "POST /api/v1/drift/{id}/withdraw": NAMED,
     "POST /api/v1/environments": VARIABLES,
