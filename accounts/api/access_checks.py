@@ -38,6 +38,10 @@ RESOURCE_NOT_FOUND = "Not found, or you cannot view it."
 class ResourceIdField(serializers.CharField):
     """Id of a resource: an integer or a UUID."""
 
+    def to_internal_value(self, data: Any) -> str:
+        """Return the id as a text. Raises `ValidationError` for what is neither a text nor a number."""
+        return str(super().to_internal_value(data))
+
 
 class CheckedResourceInput(serializers.Serializer[Any]):
     """Resource by type and id; by type, identifier and scope; or a scope by its path alone."""

@@ -60,6 +60,13 @@ def test_a_value_of_another_type_is_refused_and_not_turned_into_one(
     assert {"path": path, "message": message} in answer.json()["errors"]
 
 
+@pytest.mark.parametrize("name", ["ca_host_path", "image"])
+def test_a_field_of_our_own_reads_no_text_out_of_a_number(name: str, world: World, client: APIClient) -> None:
+    answer = client.patch(f"/api/v1/delegates/{world.delegate.pk}/setup", {name: 0}, format="json")
+    assert answer.status_code == 400
+    assert answer.json()["errors"] == [{"path": name, "message": "must be a text"}]
+
+
 def test_truth_and_numbers_are_not_read_out_of_texts(world: World, client: APIClient) -> None:
     abort = client.post(f"/api/v1/executions/{world.execution.pk}/abort", {"rollback": "yes"}, format="json")
     assert abort.json()["errors"] == [{"path": "rollback", "message": "must be true or false"}]

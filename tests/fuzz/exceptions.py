@@ -21,6 +21,7 @@ CONDITION: Final = "a condition is a language of its own, whose names the subjec
 CODE: Final = "which codes were given out, and are not used yet, the description does not know"
 FILES: Final = "the files decide which names an import needs"
 DEPLOYED: Final = "which delegates Slipway has deployed or can deploy, and where, only its records know"
+STAGE: Final = "which stages deploy a service the pipeline decides"
 LEFT: Final = "what may be deleted is named after the ECS service"
 
 # Refused with 400 although the description allows it.
@@ -38,10 +39,12 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "GET /api/v1/connectors/{id}/registries/tags": IMAGE,
     "GET /api/v1/connectors/{id}/rules": REGION,
     "GET /api/v1/executions/{id}/log/search": "several levels are given in one text",
+    "GET /api/v1/pipelines/{id}/strategy": STAGE,
     "GET /api/v1/role-assignments": "a principal has a type and an id, given together",
     "PATCH /api/v1/connectors/{id}": SPEC,
     "PATCH /api/v1/delegate-configurations/{id}": NAMED,
     "PATCH /api/v1/delegates/{id}": NAMED,
+    "PATCH /api/v1/delegates/{id}/setup": SPEC,
     "PATCH /api/v1/user-groups/{id}": NAMED,
     "POST /api/v1/acceptance-runs": NAMED,
     "POST /api/v1/acceptance-runs/plan": NAMED,
@@ -87,6 +90,8 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/pipelines/{id}/executions": GONE,
     "POST /api/v1/pipelines/{id}/preview": GONE,
     "POST /api/v1/pipelines/{id}/rehearsal": GONE,
+    "POST /api/v1/pipelines/{id}/strategy": STAGE,
+    "POST /api/v1/pipelines/{id}/strategy/preview": STAGE,
     "POST /api/v1/pipelines/{id}/versions/{number}/restore": GONE,
     "POST /api/v1/policy-rules": CONDITION,
     "POST /api/v1/policy-rules/evaluate": CONDITION,
@@ -101,6 +106,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/triggers": NAMED,
     "POST /api/v1/trigger-firings/{id}/redeliver": GONE,
     "POST /api/v1/user-groups": TAKEN,
+    "PUT /api/v1/delegates/{id}/upgrade-window": MOMENT,
     "PUT /api/v1/environments/{id}": VARIABLES,
     "PUT /api/v1/environments/{id}/infrastructures/{infrastructure}": NAMED,
     "PUT /api/v1/environments/{id}/infrastructures/{infrastructure}/overrides/{service}": VARIABLES,

@@ -129,8 +129,9 @@ def _find_key_errors(
 
 def _find_type_mismatch(field: Field[Any, Any, Any, Any] | None, value: Any) -> str:
     """Return the expected type of a value for a framework field; an empty text if the value fits."""
-    # Our own fields validate their types themselves.
-    if value is None or type(field).__module__ != Field.__module__:
+    # Our own fields that convert values also validate their types.
+    convert = getattr(type(field), "to_internal_value", None)
+    if value is None or convert is None or convert.__module__ != Field.__module__:
         return ""
     matches = (
         (takes(value), description) for kind, takes, description in _FIELD_TYPES if isinstance(field, kind)
