@@ -8,7 +8,9 @@ from typing import Any, Final, Self
 
 from guards.limits import SELECTORS, TAG_CHARACTERS
 
-TAG_PATTERN = r"^[^\s,<>\"']+$"
+# Other characters without a glyph are refused too, but no pattern has a word for them.
+TAG_PATTERN = r"^[^\s,<>\"'\x00-\x1f\x7f-\x9f]+$"
+TAG_RULE = f"use 1 to {TAG_CHARACTERS:d} printable characters without spaces, commas, quotes and < >."
 _TAG = re.compile(TAG_PATTERN)
 
 
@@ -29,9 +31,7 @@ def parse_tag_list(text: str) -> list[str]:
     return list(dict.fromkeys(tag for tag in re.split(r"[\s,]+", text) if tag))
 
 
-_INVALID_TAG_MESSAGE = (
-    f"“{{}}” is not a tag: use 1 to {TAG_CHARACTERS:d} characters without spaces, commas, quotes and < >."
-)
+_INVALID_TAG_MESSAGE = f"“{{}}” is not a tag: {TAG_RULE}"
 
 
 def _is_tag(tag: Any) -> bool:

@@ -13,6 +13,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from connectors.specs.base import TAG_PATTERN, TAG_RULE
 from delegates.api.instances import STATUSES, DelegateInstanceDocument, RefusedInstanceDocument
 from delegates.api.setups import DelegateSetupChange, change_answers
 from delegates.connectivity import Connectivity
@@ -42,7 +43,7 @@ from delegates.queries.delegates import (
     prefetch_instances,
 )
 from delegates.queries.history import read_agent_log
-from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS
+from guards.limits import DELEGATE_TAGS, DESCRIPTION_CHARACTERS, NAME_CHARACTERS, TAG_CHARACTERS
 from rbac.models import Scope
 from rbac.policy import filter_visible
 from web.api.parameters import (
@@ -108,12 +109,20 @@ class DelegateDocument(serializers.Serializer[Any]):
     updated_at = serializers.DateTimeField(source="delegate.updated_at")
 
 
+def _build_tags_field(**options: Any) -> serializers.ListField:
+    """Build the field of a delegate's own tags; white space around them is cut off."""
+    tag = serializers.RegexField(
+        rf"^\s*{TAG_PATTERN.removeprefix('^').removesuffix('$')}\s*$",
+        max_length=int(TAG_CHARACTERS),
+        error_messages={"invalid": f"This is not a tag: {TAG_RULE}"},
+    )
+    return serializers.ListField(child=tag, max_length=int(DELEGATE_TAGS), **options)
+
+
 class DelegateTags(serializers.Serializer[Any]):
     """User tags of a delegate, all of them."""
 
-    tags = serializers.ListField(
-        child=serializers.CharField(max_length=int(NAME_CHARACTERS)), max_length=int(DELEGATE_TAGS)
-    )
+    tags = _build_tags_field()
 
 
 class DelegateChange(serializers.Serializer[Any]):
@@ -122,11 +131,7 @@ class DelegateChange(serializers.Serializer[Any]):
     description = serializers.CharField(
         required=False, allow_blank=True, max_length=int(DESCRIPTION_CHARACTERS)
     )
-    tags = serializers.ListField(
-        child=serializers.CharField(max_length=int(NAME_CHARACTERS)),
-        max_length=int(DELEGATE_TAGS),
-        required=False,
-    )
+    tags = _build_tags_field(required=False)
     configuration = serializers.CharField(required=False, max_length=int(NAME_CHARACTERS))
     shares_scripts = serializers.BooleanField(required=False)
 
@@ -135,9 +140,7 @@ class NewDelegate(DelegateSetupChange):
     """Delegate to create with its setup; it connects once it is deployed, or its files are used."""
 
     name = serializers.RegexField(NEW_NAME_PATTERN, error_messages={"invalid": NEW_NAME_PROBLEM})
-    tags = serializers.ListField(
-        child=serializers.CharField(max_length=int(NAME_CHARACTERS)), max_length=int(DELEGATE_TAGS)
-    )
+    tags = _build_tags_field()
     configuration = serializers.CharField(
         max_length=int(NAME_CHARACTERS), help_text="Identifier; by default the primary configuration."
     )

@@ -94,6 +94,16 @@ def test_what_is_no_tag_is_refused(delegate: Delegate, admin: User, tags: list[s
     assert delegate.tags == ["prod"]
 
 
+@pytest.mark.parametrize("tag", ["a b", "a,b", "<b>", "4\x17", "x" * 129])
+def test_the_api_names_the_tag_that_it_refuses(delegate: Delegate, api: APIClient, tag: str) -> None:
+    for ask, address in ((api.put, "/tags"), (api.patch, "")):
+        refused = ask(f"/api/v1/delegates/{delegate.pk}{address}", {"tags": ["eu-1", tag]}, format="json")
+        assert refused.status_code == 400
+        assert [error["path"] for error in refused.json()["errors"]] == ["tags.1"]
+    delegate.refresh_from_db()
+    assert delegate.tags == ["prod"]
+
+
 def test_a_delegate_is_changed_only_from_the_version_that_was_read(
     delegate: Delegate, api: APIClient
 ) -> None:

@@ -14,7 +14,7 @@ REGION: Final = "which regions there are AWS decides"
 IMAGE: Final = "which images there are the registry decides, and whether there are any the connector"
 MOMENT: Final = "a pattern does not know the calendar, nor the time zones"
 SPEC: Final = "what may stand in the settings depends on the other ones"
-
+TAGS: Final = "a pattern has no word for the characters that cannot be displayed"
 INPUTS: Final = "which inputs there are the pipeline decides"
 ADDRESS: Final = "which addresses may be asked the installation decides"
 CONDITION: Final = "a condition is a language of its own, whose names the subject decides"
@@ -106,6 +106,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/triggers": NAMED,
     "POST /api/v1/trigger-firings/{id}/redeliver": GONE,
     "POST /api/v1/user-groups": TAKEN,
+    "PUT /api/v1/delegates/{id}/tags": TAGS,
     "PUT /api/v1/delegates/{id}/upgrade-window": MOMENT,
     "PUT /api/v1/environments/{id}": VARIABLES,
     "PUT /api/v1/environments/{id}/infrastructures/{infrastructure}": NAMED,
