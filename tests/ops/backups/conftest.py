@@ -2,9 +2,12 @@
 
 import gc
 from collections.abc import Callable, Iterator
+from threading import Barrier
 
 import pytest
+from django.db import connections
 
+from delegates.protocol import requests
 from deployments.journal.runtime import set_hook
 from tests.deployments.conftest import _full_buckets, drive
 
@@ -13,8 +16,16 @@ __all__ = ["_full_buckets", "drive"]
 
 @pytest.fixture(autouse=True)
 def _only_user_of_the_database() -> None:
-    """Close what earlier tests left open: errors of refused requests hold cursors, and so the database."""
+    """Close what earlier tests left open: errors of refused requests, and the threads for agents."""
     gc.collect()
+    all_at_once = Barrier(requests.THREADS)
+
+    def close() -> None:
+        all_at_once.wait(10)
+        connections.close_all()
+
+    for closing in [requests._thread_pool.submit(close) for _ in range(requests.THREADS)]:
+        closing.result()
 
 
 class Killed(BaseException):
