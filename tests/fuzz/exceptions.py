@@ -64,6 +64,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/delegates/{id}/deployments": DEPLOYED,
     "POST /api/v1/delegates/{id}/removal-plan": DEPLOYED,
     "POST /api/v1/delegates/{id}/removals": DEPLOYED,
+    "POST /api/v1/delegates/{id}/task-spec": SPEC,
     "POST /api/v1/drift/{id}/accept": NAMED,
     "POST /api/v1/drift/{id}/withdraw": NAMED,
     "POST /api/v1/environments": VARIABLES,
@@ -134,8 +135,9 @@ _BEYOND: Final = re.compile("[\U00010000-\U0010ffff]")
 def is_expected(operation: str, failure: str, status: int, *, query: dict[str, object], body: object) -> bool:
     """Return whether an operation may answer with `failure`, a class name."""
     if failure == "AcceptedNegativeData":
-        # A body that is too large is refused before anybody reads what is wrong with it.
-        if status == 413:
+        # Before anybody reads what is wrong with a body, it is refused for its size, or for a version that is
+        # not the current one.
+        if status in (412, 413):
             return True
         # What is empty after its = counts as left out, as a form sends it.
         return any(value in ("", [], [""]) for value in query.values())

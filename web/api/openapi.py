@@ -8,9 +8,9 @@ from typing import Any, Final, cast
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from rest_framework.request import Request
-from rest_framework.serializers import CharField, Field
+from rest_framework.serializers import CharField, Field, IntegerField
 
-from guards.limits import IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARACTERS
+from guards.limits import IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARACTERS, MAX_INTEGER
 from guards.text import NAME_PATTERN
 from rbac.models.scopes import IDENTIFIER_PATTERN
 from web.api.idempotency import IDEMPOTENCY_HEADER, is_creating
@@ -21,6 +21,8 @@ REQUEST_ONLY_KEY: Final = "x-only-sent"
 _ANY_PATTERN: Final = r"^[^\u0000]*$"
 # White space at both ends is cut off before anything else is looked at.
 _NOT_BLANK_PATTERN: Final = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
+# No request is read that has a larger number, whatever field it is for.
+_STORABLE_INTEGERS: Final = {"minimum": -int(MAX_INTEGER) - 1, "maximum": int(MAX_INTEGER)}
 _PATTERNS_BY_NAME: Final = {"name": NAME_PATTERN, "identifier": IDENTIFIER_PATTERN.replace(r"\Z", "$")}
 
 
@@ -37,6 +39,8 @@ class PatternedAutoSchema(AutoSchema):
             if not field.allow_blank and meta.get("default") == "":
                 del meta["default"]
             meta[REQUEST_ONLY_KEY] = {"pattern": _get_pattern(field)}
+        elif isinstance(field, IntegerField) and not field.read_only:
+            meta[REQUEST_ONLY_KEY] = _STORABLE_INTEGERS
         return meta
 
 

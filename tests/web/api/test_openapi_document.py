@@ -45,6 +45,15 @@ def test_null_is_described_once_for_each_field(document: dict[str, Any]) -> None
         assert len(valid) <= 1, schemas
 
 
+def test_whole_numbers_that_are_sent_have_bounds(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    connector = schemas["EventQueueInput"]["properties"]["connector"]
+    assert (connector["minimum"], connector["maximum"]) == (-(2**63), 2**63 - 1)
+    days = schemas["InvitationInput"]["properties"]["days"]
+    assert (days["minimum"], days["maximum"]) == (1, 30)
+    assert "maximum" not in schemas["EventQueueDocument"]["properties"]["connector"]
+
+
 def list_alternatives(part: Any) -> Iterator[list[dict[str, Any]]]:
     if isinstance(part, dict) and isinstance(part.get("oneOf"), list):
         yield part["oneOf"]
