@@ -26,6 +26,7 @@ WATCHER_KEY = "AKIAWATCHER"
 def _moved_database_clock(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let PostgreSQL's clock move with the others; SQLite has that of this machine."""
     monkeypatch.setattr("web.clock.CLOCK_REFRESH_SECONDS", 0)
+    monkeypatch.setattr("web.clock._readings", {})
     monkeypatch.setattr("web.clock._read_clock", lambda: _ClockReading(drive.clock.now(), time.monotonic()))
 
 
