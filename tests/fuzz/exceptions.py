@@ -72,6 +72,7 @@ REFUSED_ALTHOUGH_DESCRIBED: Final[dict[str, str]] = {
     "POST /api/v1/executions/{id}/attempts": "a whole attempt begins at no stage",
     "POST /api/v1/executions/{id}/decisions": NAMED,
     "POST /api/v1/executions/{id}/leftovers": LEFT,
+    "POST /api/v1/executions/{id}/rollback": GONE,
     "POST /api/v1/file-checks": PATH,
     "POST /api/v1/file-clean-ups": "which texts are manifests their keys decide",
     "POST /api/v1/file-nodes/{id}/move": PATH,
@@ -139,8 +140,9 @@ def is_expected(operation: str, failure: str, status: int, *, query: dict[str, o
         # not the current one.
         if status in (412, 413):
             return True
-        # What is empty after its = counts as left out, as a form sends it.
-        return any(value in ("", [], [""]) for value in query.values())
+        # What is empty after its = counts as left out, as a form sends it. Of what is given several times, as
+        # lists and objects are, the last counts.
+        return any(value == "" or isinstance(value, list | dict) for value in query.values())
     if failure != "RejectedPositiveData":
         return False
     # A tag that is not the current one, and an idempotency key that another request has used, are refused for
@@ -148,7 +150,18 @@ def is_expected(operation: str, failure: str, status: int, *, query: dict[str, o
     if status in (412, 422):
         return True
     # No text may have a NUL, wherever it stands: that is said once, and not of each parameter.
-    has_nul = any("\0" in str(value) for value in query.values())
     return status == 400 and (
-        has_nul or operation in REFUSED_ALTHOUGH_DESCRIBED or _BEYOND.search(repr(body)) is not None
+        _has_nul(query)
+        or _has_nul(body)
+        or operation in REFUSED_ALTHOUGH_DESCRIBED
+        or _BEYOND.search(repr(body)) is not None
     )
+
+
+def _has_nul(part: object) -> bool:
+    """Return whether a text in `part` has a NUL, at any depth."""
+    if isinstance(part, dict):
+        return any(_has_nul(name) or _has_nul(value) for name, value in part.items())
+    if isinstance(part, list):
+        return any(_has_nul(inner) for inner in part)
+    return isinstance(part, str) and "\0" in part
