@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 from accounts.tasks import send_password_reset
 from deployments.models import Pulse
 from deployments.tasks import dispatch
+from guards.log_lines import replace_log_fields
 from ops.backups.manifests import BackupError
 from ops.backups.restore_locks import hold_restore_lock
 from ops.backups.restores import settle_snapshot
@@ -20,6 +21,13 @@ from rbac.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REASON = "The restore of /backups/1 into this database began at noon and did not finish."
+
+
+@pytest.fixture(autouse=True)
+def _no_fields() -> Iterator[None]:
+    """Remove the log fields of tasks that run here; a worker replaces them with those of the next task."""
+    yield
+    replace_log_fields({})
 
 
 @pytest.fixture
