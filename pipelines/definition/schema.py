@@ -97,6 +97,7 @@ _VARIABLES = {
 EARLIER_PATTERNS = {
     DURATION_PATTERN: f"^[1-9][0-9]{{0,4}}[smhd]{_END}",
     VARIABLE_NAME_PATTERN: "",
+    TAG_PATTERN: r"^[^\s,<>\"']+$",
 }
 _SELECTORS = {
     "type": "array",

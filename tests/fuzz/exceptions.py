@@ -141,8 +141,8 @@ def is_expected(operation: str, failure: str, status: int, *, query: dict[str, o
         if status in (412, 413):
             return True
         # What is empty after its = counts as left out, as a form sends it. Of what is given several times, as
-        # lists and objects are, the last counts.
-        return any(value == "" or isinstance(value, list | dict) for value in query.values())
+        # lists and the names of objects are, the last counts, which may be a number.
+        return any(_get_last(value) == "" or _is_number_given_last(value) for value in query.values())
     if failure != "RejectedPositiveData":
         return False
     # A tag that is not the current one, and an idempotency key that another request has used, are refused for
@@ -156,6 +156,16 @@ def is_expected(operation: str, failure: str, status: int, *, query: dict[str, o
         or operation in REFUSED_ALTHOUGH_DESCRIBED
         or _BEYOND.search(repr(body)) is not None
     )
+
+
+def _get_last(value: object) -> object:
+    """Return what counts of a value in the query: an empty text if nothing is sent."""
+    return [*value, ""][len(value) - 1] if isinstance(value, list | dict) else value
+
+
+def _is_number_given_last(value: object) -> bool:
+    """Return whether a value is sent several times, at last as a number."""
+    return isinstance(value, list | dict) and len(value) > 1 and str(_get_last(value)).isdecimal()
 
 
 def _has_nul(part: object) -> bool:

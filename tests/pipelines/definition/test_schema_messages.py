@@ -123,3 +123,12 @@ def test_a_step_type_like_no_other_gets_the_list_of_types() -> None:
 def test_odd_shapes_are_refused_and_break_nothing(text: str) -> None:
     with pytest.raises(InvalidPipelineError):
         parse_pipeline(text)
+
+
+def test_a_tag_with_a_control_character_is_refused_unless_it_has_run() -> None:
+    text = PIPELINE.replace(
+        "        type: Deployment\n", '        type: Deployment\n        delegateSelectors: ["4\\x17"]\n', 1
+    )
+    with pytest.raises(InvalidPipelineError):
+        parse_pipeline(text)
+    assert parse_pipeline(text, has_run=True).stages
