@@ -223,7 +223,9 @@ GOALS: Final[Mapping[str, Goal]] = {
     ),
     "R10 secrets": Goal("no secret in what is stored or shown", proof="tests/secret_watch"),
     "R11 token": Goal("token revoked, sockets closed ≤ 2 s", proof="tests/accounts/test_open_connections.py"),
-    "R12 soak": Goal("four hours of faults, memory ≤ 1 %/h", proof="make soak"),
+    "R12 soak": Goal(
+        "four hours of faults, memory ≤ 1 %/h", proof="make soak, not yet for four hours at a time"
+    ),
     "U1 axe": Goal("axe finds nothing on any page", proof="tests/browser/test_accessibility.py"),
     "U2 clicks": Goal("first delegate in 6 clicks", proof="tests/browser/test_new_delegate.py"),
 }
