@@ -4,6 +4,7 @@ from typing import Any
 
 from delegates.agent.agent import Agent, LoadMeter, NotRegistered, log
 from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
+from guards.heap import release_free_memory
 
 ACK_SECONDS = 10.0
 
@@ -63,10 +64,11 @@ PERFORMANCE_INTERVAL_SECONDS = 60.0
 
 
 def log_performance(agent: Agent) -> None:
-    """Log the six numbers until the agent ends."""
+    """Log the six numbers until the agent ends, and keep its memory small meanwhile."""
     load = LoadMeter()
     while not agent.ended.wait(PERFORMANCE_INTERVAL_SECONDS):
         log.info(format_performance(agent, load))
+        release_free_memory()
 
 
 def format_performance(agent: Agent, load: LoadMeter) -> str:
