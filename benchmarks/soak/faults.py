@@ -46,16 +46,17 @@ NOT_INJECTED: Final = {
 }
 
 
+# Of each pair only the first is killed. The other one lives for as long as the soak, which shows its memory.
 def _kill_web(site: Site) -> None:
-    random.choice(site.installation.webs).die_and_come_back()
+    site.installation.webs[0].die_and_come_back()
 
 
 def _kill_worker(site: Site) -> None:
-    random.choice(site.installation.workers).die_and_come_back()
+    site.installation.workers[0].die_and_come_back()
 
 
 def _kill_worker_child(site: Site) -> None:
-    worker = random.choice(site.installation.workers)
+    worker = site.installation.workers[0]
     children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
     if children:
         os.kill(int(random.choice(children)), signal.SIGKILL)
@@ -66,7 +67,7 @@ def _kill_beat(site: Site) -> None:
 
 
 def _kill_delegate(site: Site) -> None:
-    random.choice(site.agents).die_and_come_back()
+    site.agents[0].die_and_come_back()
 
 
 def _freeze_delegate(site: Site) -> None:
@@ -153,7 +154,10 @@ def _read_stale(site: Site) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault by the numbers of the fault list, with its weight among the others; a single one comes once."""
+    """A fault by the numbers of the fault list, with its weight among the others.
+
+    A single one comes once and first, as it starts every process again.
+    """
 
     name: str
     weight: int
@@ -227,6 +231,7 @@ class FaultInjector:
                 chosen = [fault for fault in FAULTS if CHOSEN.search(fault.name) and self._is_left(fault)]
                 deck = [fault for fault in chosen for _ in range(fault.weight)]
                 random.shuffle(deck)
+                deck.sort(key=lambda fault: fault.is_single)
             if deck:
                 self._inject(deck.pop())
             due = max(due + self.interval, time.monotonic())
