@@ -109,6 +109,10 @@ capacity: $(VENV)/dev.stamp ## Compute what an installation needs; DELEGATES=500
 bench-batches: $(VENV)/dev.stamp ## Measure 200 deployments that start at once; STARTS=40 for fewer
 	@$(BIN)/python -m benchmarks batches
 
+.PHONY: bench-outage
+bench-outage: $(VENV)/dev.stamp ## Measure a minute without PostgreSQL: lost lines, and the time to catch up
+	@$(BIN)/python -m benchmarks outage
+
 .PHONY: bench-pages
 bench-pages: $(VENV)/dev.stamp ## Measure pages with 100,000 executions; BENCH_DATABASE=postgres for one only
 	@$(BIN)/python -m benchmarks pages

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from benchmarks.goals import Figure, format_goals
+from benchmarks.kept_figures import KeptFigures, UnreadableFigures
 from benchmarks.soak.faults import FaultInjector, list_faults
 from benchmarks.soak.history import Breach, History, Limits, check_history, count_history
 from benchmarks.soak.memory import MemoryRecorder, Slope
@@ -113,6 +115,10 @@ class Soak:
 
 def main() -> int:
     """Run the soak, print its report, and return 1 if a promise is broken."""
+    try:
+        kept = KeptFigures.load(Path(path) if (path := os.environ.get("BENCH_FIGURES")) else None)
+    except UnreadableFigures as error:
+        sys.exit(str(error))
     with tempfile.TemporaryDirectory(prefix="slipway-soak-", ignore_cleanup_errors=True) as name:
         print(f"Soak of {MINUTES:g} minutes with a fault each {INTERVAL:g} s at most", flush=True)
         with start_site(Path(name)) as site:
@@ -121,8 +127,14 @@ def main() -> int:
                 signal.signal(number, soak.stop)
             began = time.monotonic()
             history = soak.run()
-            for line in _format_report(soak, history, (time.monotonic() - began) / 60):
+            minutes = (time.monotonic() - began) / 60
+            for line in _format_report(soak, history, minutes):
                 print(line, flush=True)
+            figures = list(_list_figures(soak, minutes))
+            for line in format_goals(figures, is_whole=False):
+                print(line, flush=True)
+            if figures:
+                kept.keep("soak", figures)
             if is_broken := _is_broken(soak):
                 _keep_evidence(history, Path(name))
     return int(is_broken)
@@ -139,13 +151,24 @@ def _is_broken(soak: Soak) -> bool:
 
 def _list_growing(soak: Soak) -> list[Slope]:
     """Return the processes that grow faster than the limit, where they lived long enough to tell."""
+    return [slope for slope in _list_long_lived(soak) if (slope.percent_per_hour or 0) > SLOPE_LIMIT]
+
+
+def _list_long_lived(soak: Soak) -> list[Slope]:
     return [
-        slope
-        for slope in _list_slopes(soak)
-        if slope.name != "sandbox"
-        and slope.minutes >= MINUTES_OF_SLOPE
-        and (slope.percent_per_hour or 0) > SLOPE_LIMIT
+        slope for slope in _list_slopes(soak) if slope.name != "sandbox" and slope.minutes >= MINUTES_OF_SLOPE
     ]
+
+
+def _list_figures(soak: Soak, minutes: float) -> Iterator[Figure]:
+    """Yield the figures of the goals; none if the history could not be read."""
+    if soak.deployments.errors:
+        return
+    yield Figure("R1 faults", soak.faults.counts.total())
+    yield Figure("R1 broken", len(soak.breaches))
+    yield Figure("R12 hours", minutes / 60)
+    for slope in _list_long_lived(soak):
+        yield Figure("R12 memory", slope.percent_per_hour or 0.0, slope.name)
 
 
 def _format_report(soak: Soak, history: History, minutes: float) -> Iterator[str]:
