@@ -117,6 +117,10 @@ bench-outage: $(VENV)/dev.stamp ## Measure a minute without PostgreSQL: lost lin
 bench-pages: $(VENV)/dev.stamp ## Measure pages with 100,000 executions; BENCH_DATABASE=postgres for one only
 	@$(BIN)/python -m benchmarks pages
 
+.PHONY: bench-parsers
+bench-parsers: $(VENV)/dev.stamp ## Give five parsers 5,000,000 changed inputs each; PARSER_INPUTS=100000 for fewer
+	@$(BIN)/python -m benchmarks parsers
+
 .PHONY: bench-routing
 bench-routing: $(VENV)/dev.stamp ## Measure routing among 10,000 delegates; ROUTING_DELEGATES=2000 for fewer
 	@$(BIN)/python -m benchmarks routing

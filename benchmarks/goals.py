@@ -205,7 +205,14 @@ GOALS: Final[Mapping[str, Goal]] = {
         cause="it imports 2,600 modules, 3 s of a core on a machine of this speed",
     ),
     "P16 image": Goal("container image ≤ 250 MB", proof="docker image ls, where there is Docker"),
-    "R1 faults": Goal("faults in the soak", 500, "faults", is_least=True, proof="make soak, tests/survival"),
+    "R1 faults": Goal(
+        "faults in the soak",
+        500,
+        "faults",
+        is_least=True,
+        proof="make soak, tests/survival",
+        cause="it was started for less, or ended",
+    ),
     "R1 broken": Goal("promises broken by them: lost, twice, hung, untrue", 0, "promises", proof="make soak"),
     "R2 lost": Goal("loss of a delegate noticed ≤ 45 s", proof="tests/stories/delegates"),
     "R2 task": Goal("its task with another delegate ≤ 60 s", proof="tests/stories/delegates"),
@@ -218,9 +225,10 @@ GOALS: Final[Mapping[str, Goal]] = {
     "R6 upgrade": Goal("rolling upgrade without failures", proof="tests/faults/test_rolling_upgrade.py"),
     "R7 API": Goal("generated requests: no 5xx, no mismatch", proof="tests/invalid_input, tests/fuzz"),
     "R8 tenants": Goal("each route for each tenant", proof="tests/matrix, tests/api"),
-    "R9 parsers": Goal(
-        "5,000,000 inputs of each of five parsers", proof="tests/invalid_input, with far fewer inputs"
+    "R9 inputs": Goal(
+        "changed inputs for each of five parsers", 5, "million", is_least=True, cause="PARSER_INPUTS was less"
     ),
+    "R9 failures": Goal("crashes, slow or untrue answers among them", 0, "failures"),
     "R10 secrets": Goal("no secret in what is stored or shown", proof="tests/secret_watch"),
     "R11 token": Goal("token revoked, sockets closed ≤ 2 s", proof="tests/accounts/test_open_connections.py"),
     "R12 hours": Goal(
