@@ -145,8 +145,18 @@ def _list_slopes(soak: Soak) -> list[Slope]:
 
 
 def _is_broken(soak: Soak) -> bool:
-    is_wrong = bool(soak.breaches or soak.deployments.errors or _list_growing(soak))
-    return is_wrong or not soak.faults.has_injected
+    findings = (soak.breaches, soak.deployments.errors, _list_growing(soak), _list_early_ends(soak))
+    return any(findings) or not soak.faults.has_injected
+
+
+def _list_early_ends(soak: Soak) -> list[str]:
+    """Return the processes that ended by themselves: none of the faults makes one do that."""
+    ends = [
+        f"{part.name} ended by itself with status {status}"
+        for part in soak.site.parts
+        for status in part.early_ends
+    ]
+    return ends + [f"{part.name} does not run any more" for part in soak.site.parts if not part.is_alive]
 
 
 def _list_growing(soak: Soak) -> list[Slope]:
@@ -165,7 +175,7 @@ def _list_figures(soak: Soak, minutes: float) -> Iterator[Figure]:
     if soak.deployments.errors:
         return
     yield Figure("R1 faults", soak.faults.counts.total())
-    yield Figure("R1 broken", len(soak.breaches))
+    yield Figure("R1 broken", len(soak.breaches) + len(_list_early_ends(soak)))
     yield Figure("R12 hours", minutes / 60)
     for slope in _list_long_lived(soak):
         yield Figure("R12 memory", slope.percent_per_hour or 0.0, slope.name)
@@ -187,9 +197,11 @@ def _format_report(soak: Soak, history: History, minutes: float) -> Iterator[str
         yield f"ERROR {error}"
     for slope in _list_growing(soak):
         yield f"BROKEN memory of {slope.name} grows by {slope.percent_per_hour:.2f} %/h"
+    for end in _list_early_ends(soak):
+        yield f"BROKEN {end}"
     for breach in soak.breaches.values():
         yield f"BROKEN {breach}"
-    yield f"{len(soak.breaches)} broken promises"
+    yield f"{len(soak.breaches) + len(_list_early_ends(soak))} broken promises"
 
 
 def _keep_evidence(history: History, folder: Path) -> None:

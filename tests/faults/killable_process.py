@@ -25,6 +25,8 @@ class Part:
         # The checkout that it runs; another one from its next start on.
         self.code = ROOT
         self._process: subprocess.Popen[bytes] | None = None
+        # Statuses of processes that had ended by themselves when they were killed.
+        self.early_ends: list[int] = []
 
     def start(self) -> None:
         with self.log.open("ab") as log:
@@ -41,6 +43,8 @@ class Part:
     def kill(self) -> None:
         """End it and all that it forked as a power cut does."""
         if self._process is not None:
+            if (status := self._process.poll()) is not None:
+                self.early_ends.append(status)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()

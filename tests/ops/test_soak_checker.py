@@ -28,6 +28,8 @@ from benchmarks.soak.history import (
 from benchmarks.soak.memory import Sample, compute_slope
 from benchmarks.soak.records import choose_production, parse_parameters
 from benchmarks.soak.site import Site
+from tests.faults.killable_process import Part
+from tests.fixtures.processes import wait_until
 
 KEY = ("ecs", "UpdateService", "abc")
 LIMITS = Limits(open=600, overdue=120, bad_tags=frozenset({"crash"}))
@@ -196,3 +198,15 @@ def test_a_jump_of_the_clock_moves_the_time_of_a_process_but_not_its_durations(t
     first, second, monotonic = map(float, result.stdout.split())
     assert (first, second) == (pytest.approx(expected, abs=60), pytest.approx(expected, abs=60))
     assert monotonic == pytest.approx(time.monotonic(), abs=60)
+
+
+@pytest.mark.parametrize(("program", "early_ends"), [("exit 3", [3]), ("exec sleep 60", [])])
+def test_a_process_that_ends_by_itself_is_told_from_one_that_is_killed(
+    program: str, early_ends: list[int], tmp_path: Path
+) -> None:
+    part = Part("part", ["/bin/sh", "-c", program], environment=dict(os.environ), folder=tmp_path)
+    part.start()
+    if early_ends:
+        wait_until(lambda: not part.is_alive, "its end")
+    part.kill()
+    assert part.early_ends == early_ends
