@@ -73,6 +73,7 @@ def main() -> None:
     # The product's own log would stand between the figures.
     logging.disable(logging.INFO)
     call_command("migrate", verbosity=0)
+    _print_others(kept)
     failed = []
     for name in names:
         print(f"\n{(MEASUREMENTS[name].__doc__ or '').strip()}", flush=True)
@@ -90,6 +91,13 @@ def main() -> None:
         print(text)
     if failed:
         sys.exit(f"{', '.join(failed)} failed.")
+
+
+def _print_others(kept: KeptFigures) -> None:
+    """Print the time and commit of kept measurements that are none of these, such as that of a soak."""
+    for name, measurement in kept.measurements.items():
+        if name not in MEASUREMENTS:
+            print(f"\n{name}\n  {measurement}", flush=True)
 
 
 def _print_report(report: Iterable[str | Figure]) -> list[Figure]:

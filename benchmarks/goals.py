@@ -211,9 +211,11 @@ GOALS: Final[Mapping[str, Goal]] = {
         "faults",
         is_least=True,
         proof="make soak, tests/survival",
-        cause="it was started for less, or ended",
+        cause="started for less, or stopped early",
     ),
-    "R1 broken": Goal("promises broken by them: lost, twice, hung, untrue", 0, "promises", proof="make soak"),
+    "R1 broken": Goal(
+        "broken promises: lost, duplicated, hung, wrong status", 0, "promises", proof="make soak"
+    ),
     "R2 lost": Goal("loss of a delegate noticed ≤ 45 s", proof="tests/stories/delegates"),
     "R2 task": Goal("its task with another delegate ≤ 60 s", proof="tests/stories/delegates"),
     "R3 worker": Goal(
@@ -221,14 +223,14 @@ GOALS: Final[Mapping[str, Goal]] = {
     ),
     "R4 broker": Goal("broker lost: no data lost, live within 5 s", proof="tests/faults/test_broker.py"),
     "R5 lost": Goal("lines lost while PostgreSQL is away for 60 s", 0, "lines"),
-    "R5 caught up": Goal("from its return to all lines and the end of the script", 60, "s"),
+    "R5 caught up": Goal("PostgreSQL back until all lines stored, script ended", 60, "s"),
     "R6 upgrade": Goal("rolling upgrade without failures", proof="tests/faults/test_rolling_upgrade.py"),
     "R7 API": Goal("generated requests: no 5xx, no mismatch", proof="tests/invalid_input, tests/fuzz"),
     "R8 tenants": Goal("each route for each tenant", proof="tests/matrix, tests/api"),
     "R9 inputs": Goal(
-        "changed inputs for each of five parsers", 5, "million", is_least=True, cause="PARSER_INPUTS was less"
+        "mutated inputs for each of five parsers", 5, "million", is_least=True, cause="PARSER_INPUTS was less"
     ),
-    "R9 failures": Goal("crashes, slow or untrue answers among them", 0, "failures"),
+    "R9 failures": Goal("crashes, slow or wrong results", 0, "failures"),
     "R10 secrets": Goal("no secret in what is stored or shown", proof="tests/secret_watch"),
     "R11 token": Goal("token revoked, sockets closed ≤ 2 s", proof="tests/accounts/test_open_connections.py"),
     "R12 hours": Goal(
@@ -237,9 +239,9 @@ GOALS: Final[Mapping[str, Goal]] = {
         "h",
         is_least=True,
         proof="make soak",
-        cause="it was started for less, or ended",
+        cause="started for less, or stopped early",
     ),
-    "R12 memory": Goal("memory of its fastest growing process", 1, "%/h", proof="make soak"),
+    "R12 memory": Goal("growth of the fastest growing process of the soak", 1, "%/h", proof="make soak"),
     "U1 axe": Goal("axe finds nothing on any page", proof="tests/browser/test_accessibility.py"),
     "U2 clicks": Goal("first delegate in 6 clicks", proof="tests/browser/test_new_delegate.py"),
 }

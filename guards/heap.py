@@ -1,4 +1,4 @@
-"""Heaps of the C library: how many the threads of one process use, and what they keep."""
+"""Heaps of glibc: their number in one process, and the release of their free memory."""
 
 import ctypes
 import gc
@@ -25,8 +25,8 @@ def limit_heaps() -> None:
 def release_free_memory() -> None:
     """Collect garbage, and give the free pages of all heaps back to the system.
 
-    A heap keeps what it once needed before the last piece in use, and Python keeps cycles of old objects
-    until there are many. In an agent it takes 50 ms of processor, nearly all of it for the garbage.
+    By itself glibc returns only the free end of a heap, and Python collects cycles of old objects when there
+    are many. In an agent it takes 20 to 60 ms of processor, nearly all of it for the garbage.
     """
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)

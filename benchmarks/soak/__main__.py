@@ -25,7 +25,7 @@ from benchmarks.soak.faults import FaultInjector, list_faults
 from benchmarks.soak.history import Breach, History, Limits, check_history, count_history
 from benchmarks.soak.memory import MemoryRecorder, Slope
 from benchmarks.soak.records import HistoryReader, format_history
-from benchmarks.soak.site import Site, start_site
+from benchmarks.soak.site import Site, list_early_ends, start_site
 from benchmarks.soak.workload import BAD_TAG, NUMBERED_LINES, PAIRS, SCRIPT, Deployments, create_targets
 
 MINUTES: Final = float(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("SOAK_MINUTES", "240"))
@@ -54,6 +54,8 @@ class Soak:
         )
         self.memory = MemoryRecorder()
         self.breaches: dict[str, Breach] = {}
+        self.early_ends: list[str] = []
+        self.minutes = 0.0
         self.stopped_at = 0.0
 
     def stop(self, _signal: int = 0, _frame: FrameType | None = None) -> None:
@@ -66,7 +68,8 @@ class Soak:
         """Deploy and inject faults for the given time, then let everything end, and return the history."""
         self.deployments.start()
         self.faults.start()
-        end = time.monotonic() + MINUTES * 60
+        began = time.monotonic()
+        end = began + MINUTES * 60
         check_due = time.monotonic() + CHECK_SECONDS
         while time.monotonic() < end and not self.stopped_at:
             self.sample_memory()
@@ -75,6 +78,7 @@ class Soak:
                 self.check(self.reader.read(), LIMITS)
                 check_due = time.monotonic() + CHECK_SECONDS
             time.sleep(SAMPLE_SECONDS)
+        self.minutes = (time.monotonic() - began) / 60
         self.faults.stop()
         self.deployments.stop()
         try:
@@ -85,6 +89,7 @@ class Soak:
             # The part that does not answer is the finding, and the rest of the report is still of use.
             self.deployments.errors.append(f"the history could not be read: {exc}")
             history = History([], [], [])
+        self.early_ends = list_early_ends(self.site)
         return history
 
     def sample_memory(self) -> None:
@@ -115,8 +120,9 @@ class Soak:
 
 def main() -> int:
     """Run the soak, print its report, and return 1 if a promise is broken."""
+    path = Path(name) if (name := os.environ.get("BENCH_FIGURES")) else None
     try:
-        kept = KeptFigures.load(Path(path) if (path := os.environ.get("BENCH_FIGURES")) else None)
+        KeptFigures.load(path)
     except UnreadableFigures as error:
         sys.exit(str(error))
     with tempfile.TemporaryDirectory(prefix="slipway-soak-", ignore_cleanup_errors=True) as name:
@@ -125,16 +131,12 @@ def main() -> int:
             soak = Soak(site)
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, soak.stop)
-            began = time.monotonic()
             history = soak.run()
-            minutes = (time.monotonic() - began) / 60
-            for line in _format_report(soak, history, minutes):
+            figures = list(_list_figures(soak))
+            for line in (*_format_report(soak, history), *format_goals(figures, is_whole=False)):
                 print(line, flush=True)
-            figures = list(_list_figures(soak, minutes))
-            for line in format_goals(figures, is_whole=False):
-                print(line, flush=True)
-            if figures:
-                kept.keep("soak", figures)
+            # Other measurements may have been kept meanwhile.
+            KeptFigures.load(path).keep("soak", figures)
             if is_broken := _is_broken(soak):
                 _keep_evidence(history, Path(name))
     return int(is_broken)
@@ -145,18 +147,8 @@ def _list_slopes(soak: Soak) -> list[Slope]:
 
 
 def _is_broken(soak: Soak) -> bool:
-    findings = (soak.breaches, soak.deployments.errors, _list_growing(soak), _list_early_ends(soak))
+    findings = (soak.breaches, soak.deployments.errors, soak.early_ends, _list_growing(soak))
     return any(findings) or not soak.faults.has_injected
-
-
-def _list_early_ends(soak: Soak) -> list[str]:
-    """Return the processes that ended by themselves: none of the faults makes one do that."""
-    ends = [
-        f"{part.name} ended by itself with status {status}"
-        for part in soak.site.parts
-        for status in part.early_ends
-    ]
-    return ends + [f"{part.name} does not run any more" for part in soak.site.parts if not part.is_alive]
 
 
 def _list_growing(soak: Soak) -> list[Slope]:
@@ -170,19 +162,17 @@ def _list_long_lived(soak: Soak) -> list[Slope]:
     ]
 
 
-def _list_figures(soak: Soak, minutes: float) -> Iterator[Figure]:
-    """Yield the figures of the goals; none if the history could not be read."""
-    if soak.deployments.errors:
-        return
+def _list_figures(soak: Soak) -> Iterator[Figure]:
+    """Yield the figures of the goals; what could not be read or deployed counts as a broken promise."""
     yield Figure("R1 faults", soak.faults.counts.total())
-    yield Figure("R1 broken", len(soak.breaches) + len(_list_early_ends(soak)))
-    yield Figure("R12 hours", minutes / 60)
+    yield Figure("R1 broken", len(soak.breaches) + len(soak.early_ends) + len(soak.deployments.errors))
+    yield Figure("R12 hours", soak.minutes / 60)
     for slope in _list_long_lived(soak):
         yield Figure("R12 memory", slope.percent_per_hour or 0.0, slope.name)
 
 
-def _format_report(soak: Soak, history: History, minutes: float) -> Iterator[str]:
-    yield f"\nSoak of {minutes:.1f} minutes, load of the machine {os.getloadavg()[2]:.1f}"
+def _format_report(soak: Soak, history: History) -> Iterator[str]:
+    yield f"\nSoak of {soak.minutes:.1f} minutes, load of the machine {os.getloadavg()[2]:.1f}"
     for name, count in count_history(history).items():
         yield f"  {count:>7,}  {name}"
     for name, count in sorted(soak.deployments.answers.items()):
@@ -197,11 +187,9 @@ def _format_report(soak: Soak, history: History, minutes: float) -> Iterator[str
         yield f"ERROR {error}"
     for slope in _list_growing(soak):
         yield f"BROKEN memory of {slope.name} grows by {slope.percent_per_hour:.2f} %/h"
-    for end in _list_early_ends(soak):
-        yield f"BROKEN {end}"
-    for breach in soak.breaches.values():
-        yield f"BROKEN {breach}"
-    yield f"{len(soak.breaches) + len(_list_early_ends(soak))} broken promises"
+    for broken in (*soak.early_ends, *soak.breaches.values()):
+        yield f"BROKEN {broken}"
+    yield f"{len(soak.early_ends) + len(soak.breaches)} broken promises"
 
 
 def _keep_evidence(history: History, folder: Path) -> None:

@@ -30,6 +30,8 @@ WRITES: Final = ("RegisterTaskDefinition", "CreateService", "UpdateService", "Ru
 CHOSEN: Final = re.compile(os.environ.get("SOAK_FAULTS", ""))
 # Longest times in seconds that a part is away or frozen, many faults being much shorter.
 LONGEST_FREEZE, LONGEST_CUT, LONGEST_OUTAGE = 60.0, 30.0, 30.0
+# Intervals before the first fault.
+FIRST_INTERVALS: Final = 6
 # An upgrade, while other processes take the machine.
 LONGEST_FAULT: Final = 600.0
 # Share of faults that may fail to take place, such as a column for which there is no moment without a lock.
@@ -225,7 +227,8 @@ class FaultInjector:
 
     def _run(self) -> None:
         deck: list[Fault] = []
-        due = time.monotonic()
+        # The first one starts every process again: deployments run by then.
+        due = time.monotonic() + FIRST_INTERVALS * self.interval
         while not self._stopping.wait(max(0.0, due - time.monotonic())):
             if not deck:
                 chosen = [fault for fault in FAULTS if CHOSEN.search(fault.name) and self._is_left(fault)]

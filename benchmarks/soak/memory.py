@@ -44,7 +44,7 @@ class MemoryRecorder:
         for name, pid in pids.items():
             with contextlib.suppress(OSError):
                 for position, member in enumerate(family_of(pid)):
-                    self._record_process(f"{name} child" if position else name, member)
+                    self._record_process(f"{name} child {position}" if position else name, member)
 
     def _record_process(self, name: str, pid: int) -> None:
         with contextlib.suppress(OSError, StopIteration):

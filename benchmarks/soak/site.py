@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -22,6 +23,8 @@ TAG: Final = "soak"
 PROJECT: Final = {"org": "default", "project": "demo"}
 DELEGATED: Final = "delegated"
 SQL_PATIENCE: Final = 180.0
+# Messages of ops/supervision/liveness.py.
+_WEB_RESTART: Final = re.compile(r"\bended with status\b|\bwas ended by\b|\bdid not answer /healthz\b")
 # Agents connect without a proxy for TLS in front.
 ORIGIN: Final = "http://127.0.0.1"
 
@@ -58,6 +61,21 @@ class Site:
         if answer.status not in (200, 201, 202):
             raise RuntimeError(f"{path} was answered {answer.status}: {answer.body[:500]!r}")
         return dict(answer.json())
+
+
+def list_early_ends(site: Site) -> list[str]:
+    """Return the processes that ended by themselves, which no fault makes them do."""
+    ends = [
+        f"{part.name} ended by itself with status {status}"
+        for part in site.parts
+        for status in part.early_ends
+    ]
+    ends += [f"{part.name} does not run any more" for part in site.parts if not part.is_alive]
+    # The supervisor of a web server starts it again.
+    for web in site.installation.webs:
+        lines = web.log.read_text(errors="replace").splitlines()
+        ends += [f"{web.name}: {line[:300]}" for line in lines if _WEB_RESTART.search(line)]
+    return ends
 
 
 @contextmanager

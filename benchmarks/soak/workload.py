@@ -51,9 +51,10 @@ pipeline:
                     script: |
 {script}
 """
-LINES_OF_SCRIPT: Final = f"""
-for number in $(seq 1 {NUMBERED_LINES}); do
-  echo "{NUMBERED}$number"
+# Twenty lines a second.
+LINES_OF_SCRIPT: Final = """
+for number in $(seq 1 {lines}); do
+  echo "{numbered}$number"
   if [ $((number % 20)) = 0 ]; then sleep 1; fi
 done
 """
@@ -91,9 +92,9 @@ def create_targets(site: Site) -> list[Target]:
     return targets
 
 
-def create_script(site: Site) -> Target:
+def create_script(site: Site, lines: int = NUMBERED_LINES) -> Target:
     """Create the pipeline with a script at a delegate that numbers its lines."""
-    script = indent(LINES_OF_SCRIPT.strip("\n"), " " * 22)
+    script = indent(LINES_OF_SCRIPT.format(lines=lines, numbered=NUMBERED).strip("\n"), " " * 22)
     yaml = SCRIPT_PIPELINE.format(name=SCRIPT, tag=TAG, script=script)
     return Target(SCRIPT, site.post("pipelines", {"yaml": yaml, **PROJECT})["id"], may_fail=False)
 

@@ -18,7 +18,7 @@ from delegates.agent.agent import Agent, NotRegistered, log
 from delegates.agent.configuration_scripts import TOOLS_FOLDER, run_configuration_scripts
 from delegates.agent.doctor import print_diagnosis
 from delegates.agent.health_server import start_health_server
-from delegates.agent.heartbeats import build_heartbeat, log_performance, send_heartbeats
+from delegates.agent.heartbeats import build_heartbeat, send_heartbeats, watch_resources
 from delegates.agent.identity import IdentityUnavailable, read_identity
 from delegates.agent.isolation import IsolationLevel, detect_isolation
 from delegates.agent.logs.delegate_log import LogUploadBuffer, configure_logging
@@ -102,7 +102,7 @@ LOOPS = {
     "uploading": upload_task_logs,
     "shipping": upload_agent_log,
     "configuring": run_configuration_scripts,
-    "measuring": log_performance,
+    "measuring": watch_resources,
 }
 
 

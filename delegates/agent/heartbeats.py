@@ -1,4 +1,4 @@
-"""Heartbeats to the manager, and the performance line of the log (R017, R077)."""
+"""Heartbeats to the manager, the performance line of the log (R017, R077), and free memory."""
 
 from typing import Any
 
@@ -63,8 +63,8 @@ def build_heartbeat(agent: Agent) -> dict[str, Any]:
 PERFORMANCE_INTERVAL_SECONDS = 60.0
 
 
-def log_performance(agent: Agent) -> None:
-    """Log the six numbers until the agent ends, and keep its memory small meanwhile."""
+def watch_resources(agent: Agent) -> None:
+    """Each minute, log the six numbers of the load and release free memory, until the agent ends."""
     load = LoadMeter()
     while not agent.ended.wait(PERFORMANCE_INTERVAL_SECONDS):
         log.info(format_performance(agent, load))

@@ -25,7 +25,7 @@ class Part:
         # The checkout that it runs; another one from its next start on.
         self.code = ROOT
         self._process: subprocess.Popen[bytes] | None = None
-        # Statuses of processes that had ended by themselves when they were killed.
+        # Exit statuses of processes that ended before they were killed or asked to end.
         self.early_ends: list[int] = []
 
     def start(self) -> None:
@@ -43,8 +43,7 @@ class Part:
     def kill(self) -> None:
         """End it and all that it forked as a power cut does."""
         if self._process is not None:
-            if (status := self._process.poll()) is not None:
-                self.early_ends.append(status)
+            self._record_early_end(self._process)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
@@ -54,10 +53,15 @@ class Part:
         """Ask it to end and give back how long it took; whoever is slower than `within` fails."""
         began = time.monotonic()
         if self._process is not None:
+            self._record_early_end(self._process)
             self._process.terminate()
             self._process.wait(within)
             self._process = None
         return time.monotonic() - began
+
+    def _record_early_end(self, process: "subprocess.Popen[bytes]") -> None:
+        if (status := process.poll()) is not None:
+            self.early_ends.append(status)
 
     def die_and_come_back(self) -> None:
         """Kill the process and start it again, as a supervisor does."""

@@ -1,4 +1,4 @@
-"""Memory that the C library keeps, and what of it goes back to the system."""
+"""Free memory of a process goes back to the system."""
 
 import subprocess
 import sys

@@ -201,7 +201,7 @@ def test_a_jump_of_the_clock_moves_the_time_of_a_process_but_not_its_durations(t
 
 
 @pytest.mark.parametrize(("program", "early_ends"), [("exit 3", [3]), ("exec sleep 60", [])])
-def test_a_process_that_ends_by_itself_is_told_from_one_that_is_killed(
+def test_a_process_that_ends_by_itself_is_distinguished_from_one_that_is_killed(
     program: str, early_ends: list[int], tmp_path: Path
 ) -> None:
     part = Part("part", ["/bin/sh", "-c", program], environment=dict(os.environ), folder=tmp_path)
