@@ -1,4 +1,4 @@
-"""Figures of ended measurements in a file, so that a run of an hour and a half can be continued."""
+"""Figures of ended measurements in a file, so that a run of two hours can be continued."""
 
 import json
 import subprocess
