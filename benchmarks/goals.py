@@ -246,7 +246,7 @@ GOALS: Final[Mapping[str, Goal]] = {
         1,
         "%/h",
         proof="make soak",
-        cause="in a delegate Python's table of interned names doubles once, 1 of 57 MiB; the rest is unexplained",
+        cause="a delegate's table of interned names doubles once, 1 of 57 MiB; the rest is unexplained",
     ),
     "U1 axe": Goal("axe finds nothing on any page", proof="tests/browser/test_accessibility.py"),
     "U2 clicks": Goal("first delegate in 6 clicks", proof="tests/browser/test_new_delegate.py"),
