@@ -118,7 +118,7 @@ bench-pages: $(VENV)/dev.stamp ## Measure pages with 100,000 executions; BENCH_D
 	@$(BIN)/python -m benchmarks pages
 
 .PHONY: bench-parsers
-bench-parsers: $(VENV)/dev.stamp ## Give five parsers 5,000,000 changed inputs each; PARSER_INPUTS=100000 for fewer
+bench-parsers: $(VENV)/dev.stamp ## Fuzz five parsers with 5,000,000 inputs each; PARSER_INPUTS=100000 for fewer
 	@$(BIN)/python -m benchmarks parsers
 
 .PHONY: bench-routing

@@ -135,10 +135,10 @@ def main() -> int:
             figures = list(_list_figures(soak))
             for line in (*_format_report(soak, history), *format_goals(figures, is_whole=False)):
                 print(line, flush=True)
-            # Other measurements may have been kept meanwhile.
-            KeptFigures.load(path).keep("soak", figures)
             if is_broken := _is_broken(soak):
                 _keep_evidence(history, Path(name))
+    # Other measurements may have been kept meanwhile. Last, as the file may be unreadable by now.
+    KeptFigures.load(path).keep("soak", figures)
     return int(is_broken)
 
 
