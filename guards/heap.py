@@ -8,10 +8,12 @@ from typing import Final
 HEAPS: Final = 2
 # Of mallopt(3) in glibc.
 _M_ARENA_MAX: Final = -8
+_M_MMAP_THRESHOLD: Final = -3
+_LARGE_BYTES: Final = 128 * 1024
 
 
-def limit_heaps() -> None:
-    """Let all threads share two heaps of glibc; call it before the first thread starts.
+def limit_heaps(heaps: int = HEAPS) -> None:
+    """Let all threads share so many heaps of glibc; call it before the first thread starts.
 
     By default there are eight for each core, and each of them keeps what it once needed: web servers grew by
     3 MiB an hour for as long as they were measured. `MALLOC_ARENA_MAX` sets another number. Other C libraries
@@ -19,7 +21,17 @@ def limit_heaps() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
-        mallopt(_M_ARENA_MAX, HEAPS)
+        mallopt(_M_ARENA_MAX, heaps)
+
+
+def allocate_large_blocks_apart() -> None:
+    """Keep blocks of 128 KiB and more out of the heaps for good, so that they leave no holes there.
+
+    By itself glibc raises this limit up to 32 MiB, to the size of the largest such block freed so far.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None and "MALLOC_MMAP_THRESHOLD_" not in os.environ:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def release_free_memory() -> None:

@@ -34,7 +34,7 @@ from delegates.agent.settings import (
 )
 from delegates.agent.task_runner import renew_leases, run_tasks
 from guards.environment_secrets import list_export_secrets, list_proxy_secrets
-from guards.heap import limit_heaps
+from guards.heap import allocate_large_blocks_apart, limit_heaps
 from guards.tracing import start_tracing, stop_tracing
 
 FINAL_UPLOAD_SECONDS = 10.0
@@ -109,7 +109,8 @@ LOOPS = {
 def main() -> int:
     """Run until a signal arrives, and return the exit code: 2 for an invalid environment."""
     hide_memory()
-    limit_heaps()
+    limit_heaps(1)
+    allocate_large_blocks_apart()
     try:
         settings = read_environment(os.environ)
         agent = _build_agent(settings)

@@ -158,12 +158,14 @@ def run_git(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
     host_keys = parse_host_keys("\n".join(str(key) for key in params.get("host_keys") or ()))
     seconds = max(1.0, min(MAX_SECONDS, held_task.seconds_left))
     with open_workspace(around.isolation) as workspace:
-        login = GitLogin(workspace, workspace.create_folder("login"), location, host_keys)
+        login = GitLogin(workspace, Path(workspace.create_folder("login")), location, host_keys)
         environment = login.build_environment(params)
         git = GitProgram(held_task, workspace, environment, location.options, time.monotonic() + seconds)
         cache = GitCache(around.git_cache) if around.git_cache else None
         suffixes = tuple(str(suffix) for suffix in params.get("suffixes") or ())
-        repository = _Repository(workspace.create_folder("repository"), git, location.url, cache, suffixes)
+        repository = _Repository(
+            Path(workspace.create_folder("repository")), git, location.url, cache, suffixes
+        )
         try:
             if params.get("refs"):
                 result = repository.list_refs()

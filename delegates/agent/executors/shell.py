@@ -54,7 +54,7 @@ class ProcessCommand:
     """A command to run in a folder of a task's workspace."""
 
     workspace: TaskWorkspace
-    folder: Path
+    folder: str | Path
     command: Sequence[str]
     environment: Mapping[str, str] = field(repr=False)
 
@@ -146,24 +146,24 @@ def run_shell(held_task: HeldTask, around: ExecutorContext) -> TaskResult:
             stack.enter_context(workspace.lend_tree(around.tools))
         home, out = workspace.create_folder("home"), workspace.create_folder("out")
         workspace.write("script", str(params["script"]))
-        workspace.write("prologue", _build_prologue(out / "outputs", outputs))
+        workspace.write("prologue", _build_prologue(f"{out}/outputs", outputs))
         variables = dict(params.get("environment") or {})
-        output_path = out / "written"
+        output_path = f"{out}/written"
         if output_file := params.get("output_file"):
-            variables[_validate_name(output_file)] = str(output_path)
+            variables[_validate_name(output_file)] = output_path
         environment = build_script_environment(os.environ, home, variables)
         command = _build_command(interpreter, workspace.folder)
         process_exit = run_process(held_task, around, ProcessCommand(workspace, home, command, environment))
-        return _build_result(process_exit, workspace, out / "outputs", output_path if output_file else None)
+        return _build_result(process_exit, workspace, f"{out}/outputs", output_path if output_file else None)
 
 
 def build_script_environment(
-    own: Mapping[str, str], home: Path, task_variables: Mapping[str, Any]
+    own: Mapping[str, str], home: str, task_variables: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return the environment variables of a script: a list of harmless ones, and those of its task."""
     inherited = {name: value for name, value in own.items() if _INHERITED.match(name)}
     variables = {_validate_name(name): str(value) for name, value in task_variables.items()}
-    return {**inherited, "HOME": str(home), "TMPDIR": str(home), **variables}
+    return {**inherited, "HOME": home, "TMPDIR": home, **variables}
 
 
 def _validate_name(text: Any) -> str:
@@ -172,17 +172,17 @@ def _validate_name(text: Any) -> str:
     return str(text)
 
 
-def _build_command(interpreter: str, folder: Path) -> list[str]:
+def _build_command(interpreter: str, folder: str) -> list[str]:
     # Shells name the limit on processes differently.
     limits = (
         f"ulimit -n {SCRIPT_OPEN_FILES:d}; ulimit -c 0; ulimit -f {SCRIPT_FILE_BYTES // 512}; "
         f"{{ ulimit -u {SCRIPT_PROCESSES:d} || ulimit -p {SCRIPT_PROCESSES:d}; }} 2>/dev/null"
     )
     start = f'{limits}; exec "$2" -c \'. "$0/prologue"; . "$0/script"\' "$1"'
-    return ["/bin/sh", "-c", start, "slipway", str(folder), interpreter]
+    return ["/bin/sh", "-c", start, "slipway", folder, interpreter]
 
 
-def _build_prologue(path: Path, names: Sequence[str]) -> str:
+def _build_prologue(path: str, names: Sequence[str]) -> str:
     """Return the prologue that writes the output variables at any exit of the script, separated by NUL."""
     if not names:
         return ""
@@ -199,7 +199,7 @@ trap slipway_outputs EXIT
 
 
 def _build_result(
-    process_exit: ProcessExit, workspace: TaskWorkspace, path: Path, output_path: Path | None = None
+    process_exit: ProcessExit, workspace: TaskWorkspace, path: str, output_path: str | None = None
 ) -> TaskResult:
     if process_exit.was_stopped:
         return build_aborted()

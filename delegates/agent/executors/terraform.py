@@ -253,9 +253,9 @@ class _Run:
 
     def __post_init__(self) -> None:
         """Write the files."""
-        self.home = self.workspace.folder
+        self.home = Path(self.workspace.folder)
         create = self.workspace.create_folder
-        work, _, _, self.out = (create(name) for name in ("work", "data", "home", "out"))
+        work, _, _, self.out = (Path(create(name)) for name in ("work", "data", "home", "out"))
         self.folder = write_job_files(self.job, work)
         self.workspace.lend(work)
         self.environment = _build_environment(self.job, self.home)
@@ -346,10 +346,10 @@ class _Run:
         ]
 
     def _write_plan(self) -> Path:
-        return self.workspace.write("plan", self.job.plan)
+        return Path(self.workspace.write("plan", self.job.plan))
 
     def _write_text(self, name: str, text: str) -> Path:
-        return self.workspace.write(name, text)
+        return Path(self.workspace.write(name, text))
 
     def _run_logged(self, *arguments: str) -> None:
         self.around.write_lines([f"$ {self.job.program} {' '.join(self._shorten_paths(arguments))}"])
@@ -424,7 +424,9 @@ def _build_environment(job: TerraformJob, home: Path) -> dict[str, str]:
     delegate_variables = {name: value for name, value in os.environ.items() if _OF_DELEGATE.match(name)}
     if not Path(delegate_variables.get("TF_CLI_CONFIG_FILE", "")).is_file():
         delegate_variables.pop("TF_CLI_CONFIG_FILE", None)
-    variables = build_script_environment(os.environ, home / "home", {**delegate_variables, **job.environment})
+    variables = build_script_environment(
+        os.environ, f"{home}/home", {**delegate_variables, **job.environment}
+    )
     return {
         **variables,
         "TF_DATA_DIR": str(home / "data"),

@@ -5,16 +5,15 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 # Limit of the search in other users' folders, which are deleted with their tasks anyway.
 _DEEPEST = 20
 
 
-def remove_tree(path: Path) -> None:
+def remove_tree(path: str) -> None:
     """Delete a file, or a folder with its content; undeletable files stay."""
-    with contextlib.suppress(OSError), _open_folder(str(path.parent)) as at:
-        _remove(path.name, at)
+    with contextlib.suppress(OSError), _open_folder(os.path.dirname(path)) as at:
+        _remove(os.path.basename(path), at)
 
 
 def remove_owned(folder: str, is_match: Callable[[os.stat_result], bool]) -> None:

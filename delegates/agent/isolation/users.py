@@ -33,7 +33,7 @@ def lease_user() -> Iterator[int]:
     """
     folder = _lock_folder()
     for user in _rotation.next():
-        lock = os.open(folder / str(user), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        lock = os.open(f"{folder}/{user}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,13 +46,14 @@ def lease_user() -> Iterator[int]:
     raise CannotIsolate("every user of the pool runs a task: lower SLIPWAY_DELEGATE_CAPACITY")
 
 
-def _lock_folder() -> Path:
+def _lock_folder() -> str:
     """Return a folder that only root can enter; a folder open to tasks could be taken by one of them."""
     for place in _LOCK_PLACES:
-        folder = Path(place, "slipway-task-users")
+        folder = f"{place}/slipway-task-users"
         with contextlib.suppress(OSError):
-            folder.mkdir(mode=0o700, exist_ok=True)
-            status = folder.lstat()
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, 0o700)
+            status = os.lstat(folder)
             is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
             if is_own and not status.st_mode & 0o077 and os.access(folder, os.W_OK):
                 return folder

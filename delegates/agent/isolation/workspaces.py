@@ -1,4 +1,7 @@
-"""Isolation levels, and the workspace of one task: folder, user, commands."""
+"""Isolation levels, and the workspace of one task: folder, user, commands.
+
+Paths of a workspace are strings, as in `delegates.agent.logs.spool`.
+"""
 
 import contextlib
 import errno
@@ -62,30 +65,30 @@ _PRIVATE_UMASK, _USUAL_UMASK = 0o077, 0o022
 class TaskWorkspace:
     """Folder that only its task can read; it can write to `create_folder` and `lend` folders."""
 
-    folder: Path
+    folder: str
     isolation: Isolation
     user: int | None = None
     umask: int = _USUAL_UMASK
     _lent_mounts: list[tuple[str, bool]] = field(default_factory=list)
 
-    def create_folder(self, name: str) -> Path:
+    def create_folder(self, name: str) -> str:
         """Create a folder that the task owns."""
-        path = self.folder / name
-        path.mkdir(mode=0o700, parents=True)
+        path = f"{self.folder}/{name}"
+        os.makedirs(path, mode=0o700)
         self.lend(path)
         return path
 
-    def write(self, name: str, content: str | bytes) -> Path:
+    def write(self, name: str, content: str | bytes) -> str:
         """Write a file that the task may read and not change."""
-        path = self.folder / name
-        path.touch(mode=0o600)
-        path.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
+        path = f"{self.folder}/{name}"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
         if self.user is not None:
             os.chown(path, 0, self.user)
-            path.chmod(0o640)
+            os.chmod(path, 0o640)
         return path
 
-    def lend(self, path: Path) -> None:
+    def lend(self, path: str | Path) -> None:
         """Make the task the owner of a tree in its folder."""
         if self.user is not None:
             change_owner(path, self.user)
@@ -106,12 +109,12 @@ class TaskWorkspace:
             if self.user is not None:
                 change_owner(path, os.geteuid(), os.getegid())
 
-    def read(self, path: Path, most: int) -> bytes | None:
+    def read(self, path: str | Path, most: int) -> bytes | None:
         """Return up to `most` bytes of a file; None if it is missing or not a regular file.
 
         Entries of the task's folder cannot lead out of it.
         """
-        *folders, name = path.relative_to(self.folder).parts
+        *folders, name = os.path.relpath(path, self.folder).split("/")
         with contextlib.ExitStack() as opened:
             at = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             opened.callback(os.close, at)
@@ -133,7 +136,7 @@ class TaskWorkspace:
         environment: Mapping[str, str],
         *,
         stderr: int = subprocess.STDOUT,
-        cwd: Path | None = None,
+        cwd: str | Path | None = None,
     ) -> "subprocess.Popen[bytes]":
         """Start a command isolated from all others; when it ends, all its processes end.
 
@@ -170,18 +173,16 @@ class TaskWorkspace:
         return process
 
     def _build_plan(
-        self, command: Sequence[str], environment: Mapping[str, str], cwd: Path, report: int
+        self, command: Sequence[str], environment: Mapping[str, str], cwd: str | Path, report: int
     ) -> dict[str, Any]:
-        level = self.isolation.level
+        level, passwd = self.isolation.level, f"{self.folder}/passwd"
         return {
             "user": self.user,
             "namespaces": level.has_namespaces,
-            "folder": str(self.folder),
-            "hidden": [str(path) for path in _list_hidden_folders(self.isolation)]
-            if level.has_namespaces
-            else [],
-            "shown": [(str(self.folder), True), *_list_readable_paths(os.environ), *self._lent_mounts],
-            "passwd": str(self.folder / "passwd") if (self.folder / "passwd").exists() else "",
+            "folder": self.folder,
+            "hidden": _list_hidden_folders(self.isolation) if level.has_namespaces else [],
+            "shown": [(self.folder, True), *_list_readable_paths(os.environ), *self._lent_mounts],
+            "passwd": passwd if os.path.exists(passwd) else "",
             "umask": self.umask,
             "cwd": str(cwd),
             "command": list(command),
@@ -209,14 +210,14 @@ def open_workspace(isolation: Isolation, *, for_others: bool = False) -> Iterato
             # Before too: an agent that was killed has not tidied up.
             remove_user_files(user)
             stack.callback(remove_user_files, user)
-        folder = Path(tempfile.mkdtemp(prefix="slipway-")).resolve()
+        folder = os.path.realpath(tempfile.mkdtemp(prefix="slipway-"))
         stack.callback(remove_tree, folder)
         is_shared = user is not None and not isolation.level.has_namespaces
         umask = _PRIVATE_UMASK if is_shared and not for_others else _USUAL_UMASK
         workspace = TaskWorkspace(folder, isolation, user, umask)
         if user is not None:
             os.chown(folder, 0, user)
-            folder.chmod(0o750)
+            os.chmod(folder, 0o750)  # noqa: S103  -- its group has the task alone
         if isolation.level.has_namespaces:
             _prepare_mounts(workspace)
         yield workspace
@@ -229,8 +230,8 @@ def _prepare_mounts(workspace: TaskWorkspace) -> None:
     if user is not None and not _has_account(user):
         # ssh fails for a user without a name.
         line = f"slipway-task:x:{user}:{user}:a task of Slipway:/nonexistent:/bin/sh\n"
-        workspace.write("passwd", _PASSWD.read_text("utf-8", "surrogateescape") + line)
-        (workspace.folder / "passwd").chmod(0o644)
+        path = workspace.write("passwd", _PASSWD.read_text("utf-8", "surrogateescape") + line)
+        os.chmod(path, 0o644)
 
 
 def _has_account(user: int) -> bool:
@@ -241,13 +242,11 @@ def _has_account(user: int) -> bool:
     return True
 
 
-def _list_hidden_folders(isolation: Isolation) -> list[Path]:
+def _list_hidden_folders(isolation: Isolation) -> list[str]:
     """Return the hidden folders, outer ones first; they hide their content too."""
-    own = (Path(tempfile.gettempdir()), *isolation.hidden)
-    places = {path.resolve() for path in (*(Path(shared_folder) for shared_folder in SHARED_FOLDERS), *own)}
+    folders: tuple[str | Path, ...] = (*SHARED_FOLDERS, tempfile.gettempdir(), *isolation.hidden)
     # That one gets memory of the task's own.
-    places.discard(Path("/dev/shm"))
-    return sorted(places)
+    return sorted({os.path.realpath(folder) for folder in folders} - {"/dev/shm"})
 
 
 def _list_readable_paths(environ: Mapping[str, str]) -> list[tuple[str, bool]]:
@@ -261,7 +260,7 @@ def _list_readable_paths(environ: Mapping[str, str]) -> list[tuple[str, bool]]:
     return list(dict.fromkeys(paths))
 
 
-def change_owner(path: Path, user: int, group: int | None = None) -> None:
+def change_owner(path: str | Path, user: int, group: int | None = None) -> None:
     """Change the owner of a tree, except targets of symbolic links and files with several hard links."""
     group = user if group is None else group
     os.chown(path, user, group, follow_symlinks=False)

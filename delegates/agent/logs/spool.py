@@ -1,4 +1,8 @@
-"""Spool of task log lines on disk until acknowledged, rate limited by a token bucket."""
+"""Spool of task log lines on disk until acknowledged, rate limited by a token bucket.
+
+Paths are strings here: `pathlib` interns each name, and the table of interned names of a delegate that runs
+thousands of tasks would double, by a MiB.
+"""
 
 import contextlib
 import json
@@ -44,7 +48,7 @@ class TokenBucket:
 
 
 SEGMENT_BYTES = 128 * 1024
-_STATE = "state.json"
+_STATE, _SUFFIX = "state.json", ".jsonl"
 THROTTLED_MESSAGE = (
     f"This task writes more than {TASK_LOG_RATE} per second and is throttled. No line is lost."
 )
@@ -55,7 +59,7 @@ log = logging.getLogger("slipway.delegate")
 class SpoolSegment:
     """Whole lines that the manager has not acknowledged: a file, or `text` where the disk accepts none."""
 
-    path: Path
+    path: str
     text: str = ""
     lines: int = 0
     size: int = 0
@@ -66,7 +70,7 @@ class SpoolSegment:
 class SpooledTaskLog:
     """Log lines of one task: appended at the end, read from the front, numbered from the first one sent."""
 
-    def __init__(self, spool: "LogSpool", folder: Path, task_id: str, fence: int) -> None:
+    def __init__(self, spool: "LogSpool", folder: str, task_id: str, fence: int) -> None:
         self.spool, self.folder, self.task_id, self.fence = spool, folder, task_id, fence
         self.acknowledged = 0
         self.is_closed = False
@@ -128,8 +132,8 @@ class SpooledTaskLog:
 
     def _create_segment(self, text: str = "") -> SpoolSegment:
         if not text:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return SpoolSegment(self.folder / f"{self._number + 1:06}.jsonl", text)
+            os.makedirs(self.folder, exist_ok=True, mode=0o700)
+        return SpoolSegment(f"{self.folder}/{self._number + 1:06}{_SUFFIX}", text)
 
     def _add_segment(self, segment: SpoolSegment) -> None:
         self._number += 1
@@ -157,7 +161,7 @@ class SpooledTaskLog:
             self.sending = self.segments[0]
             self.sending.is_sealed = True
             try:
-                content = self.sending.text or self.sending.path.read_text(errors="replace")
+                content = self.sending.text or _read_text(self.sending.path)
             except OSError as problem:
                 content = _render_line(
                     "WARN", f"{_count_lines(self.sending.lines)} lost here: {problem.strerror}."
@@ -174,7 +178,7 @@ class SpooledTaskLog:
                 segment, self.sending = self.sending, None
                 # The number first: lines sent twice under one number are dropped, under two they double.
                 is_noted = self._record_acknowledged(next_number, segment)
-                segment.path.unlink(missing_ok=True)
+                _delete(segment.path)
                 if not is_noted:
                     # A full disk has room now.
                     self._record_acknowledged(next_number, segment)
@@ -184,7 +188,7 @@ class SpooledTaskLog:
 
     def _record_acknowledged(self, next_number: int, segment: SpoolSegment) -> bool:
         try:
-            _write_state(self.folder, next_number, segment.path.name)
+            _write_state(self.folder, next_number, os.path.basename(segment.path))
         except OSError as problem:
             log.error("The spool in %s cannot be written: %s", self.folder, problem)
             return False
@@ -206,7 +210,7 @@ class SpooledTaskLog:
     def _delete_if_done(self) -> None:
         if self.is_closed and not self.segments:
             shutil.rmtree(self.folder, ignore_errors=True)
-            self.spool.opened.pop(self.folder.name, None)
+            self.spool.opened.pop(os.path.basename(self.folder), None)
 
     def drop(self, segment: SpoolSegment) -> None:
         """Replace a segment by a marker; adjacent markers are merged."""
@@ -215,7 +219,7 @@ class SpooledTaskLog:
         dropped = segment.dropped or segment.lines
         self.spool.grow(-segment.size)
         if before is not None and before.dropped and before is not self.sending:
-            segment.path.unlink(missing_ok=True)
+            _delete(segment.path)
             del self.segments[place]
             self._write_marker(before, before.dropped + dropped)
         else:
@@ -224,7 +228,7 @@ class SpooledTaskLog:
     def _write_marker(self, segment: SpoolSegment, dropped: int) -> None:
         marker = _render_line("WARN", f"{dropped:,} lines are missing: the spool of the delegate was full.")
         try:
-            segment.path.write_text(marker)
+            _write_text(segment.path, marker)
         except OSError:
             segment.text = marker
         self.spool.grow(len(marker) - (segment.size if segment.dropped else 0))
@@ -233,13 +237,15 @@ class SpooledTaskLog:
     def reopen(self) -> None:
         """Return the segments of an earlier process."""
         self.acknowledged, done = _read_state(self.folder)
-        for path in sorted(self.folder.glob("*.jsonl")):
-            self._number = int(path.stem)
-            if path.name <= done:
-                path.unlink(missing_ok=True)
+        for name in sorted(name for name in os.listdir(self.folder) if name.endswith(_SUFFIX)):
+            self._number = int(name.removesuffix(_SUFFIX))
+            path = f"{self.folder}/{name}"
+            if name <= done:
+                _delete(path)
                 continue
             # A process that was killed may have left half a line.
-            content = path.read_bytes()
+            with open(path, "rb") as file:
+                content = file.read()
             size = content.rfind(b"\n") + 1
             if size < len(content):
                 os.truncate(path, size)
@@ -252,21 +258,21 @@ class LogSpool:
     """Log lines of all tasks within a size limit; the oldest are dropped first and leave a marker."""
 
     def __init__(self, folder: Path, most: int) -> None:
-        self.folder, self.most, self.size = folder, most, 0
+        self.folder, self.most, self.size = str(folder), most, 0
         self.lock = threading.RLock()
         self.opened: dict[str, SpooledTaskLog] = {}
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for log_folder in sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime):
-            task_id, dot, fence = log_folder.name.rpartition(".")
-            if dot and fence.isdigit() and log_folder.is_dir():
-                lines = self.opened[log_folder.name] = SpooledTaskLog(self, log_folder, task_id, int(fence))
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.stat().st_mtime):
+            task_id, dot, fence = entry.name.rpartition(".")
+            if dot and fence.isdigit() and entry.is_dir():
+                lines = self.opened[entry.name] = SpooledTaskLog(self, entry.path, task_id, int(fence))
                 lines.reopen()
 
     def open(self, task_id: str, fence: int) -> SpooledTaskLog:
         """Return the lines of a task that begins."""
         name = f"{task_id.replace('/', '_')}.{fence}"
         with self.lock:
-            lines = self.opened[name] = SpooledTaskLog(self, self.folder / name, task_id, fence)
+            lines = self.opened[name] = SpooledTaskLog(self, f"{self.folder}/{name}", task_id, fence)
         return lines
 
     def waiting(self) -> list[SpooledTaskLog]:
@@ -291,10 +297,10 @@ class LogSpool:
                     yield lines, segment
 
 
-def _append_whole(path: Path, size: int, content: bytes) -> None:
+def _append_whole(path: str, size: int, content: bytes) -> None:
     """Append to a file of `size` bytes, or leave it as it was. Raises OSError."""
     try:
-        with path.open("ab") as file:
+        with open(path, "ab") as file:
             file.write(content)
     except OSError:
         # A full disk may take half a line, to which the next one would be joined.
@@ -322,15 +328,30 @@ def _read_line(line: str) -> dict[str, Any]:
     return dict(record)
 
 
-def _write_state(folder: Path, acknowledged: int, segment: str) -> None:
-    new = folder / f"{_STATE}.new"
-    new.write_text(json.dumps({"acknowledged": acknowledged, "segment": segment}))
-    new.replace(folder / _STATE)
+def _read_text(path: str) -> str:
+    with open(path, errors="replace") as file:
+        return file.read()
 
 
-def _read_state(folder: Path) -> tuple[int, str]:
+def _write_text(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _delete(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _write_state(folder: str, acknowledged: int, segment: str) -> None:
+    path = f"{folder}/{_STATE}"
+    _write_text(f"{path}.new", json.dumps({"acknowledged": acknowledged, "segment": segment}))
+    os.replace(f"{path}.new", path)
+
+
+def _read_state(folder: str) -> tuple[int, str]:
     try:
-        state = json.loads((folder / _STATE).read_text())
+        state = json.loads(_read_text(f"{folder}/{_STATE}"))
         return int(state["acknowledged"]), str(state["segment"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0, ""

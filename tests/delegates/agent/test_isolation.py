@@ -13,6 +13,7 @@ import pytest
 from delegates.agent.executors import ExecutorContext, TaskResult, execute_task
 from delegates.agent.isolation import Isolation, IsolationLevel, detect_isolation, end_process, open_workspace
 from delegates.agent.isolation.users import RANGES, lease_user, remove_user_files
+from delegates.agent.logs.spool import LogSpool
 from tests.delegates.agent.held_tasks import (
     AS_ON_FARGATE,
     MemoryLog,
@@ -257,6 +258,24 @@ def test_folders_of_the_program_are_hidden_and_its_tools_are_shown(
     assert "of another" not in lines
     assert lines[-1] == "over"
     assert (home / "bin" / "tool").read_text().endswith("echo tool\n")
+
+
+@pytest.mark.parametrize("level", list(IsolationLevel))
+def test_names_of_a_task_are_not_interned(
+    level: IsolationLevel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_level(level) if level is not IsolationLevel.NONE else None
+    lines = LogSpool(tmp_path, 10_000).open("task", 1)
+    isolation, task = Isolation(level), create_task("shell", {"script": "echo over", "outputs": ["HOME"]})
+    # `pathlib` interns the parts of each path; without an end, the table of all names would grow by them.
+    interned: list[str] = []
+    monkeypatch.setattr(sys, "intern", lambda name: interned.append(name) or name)
+    result = execute_task(task, ExecutorContext(lines, isolation=isolation))
+    lines.close()
+    number, texts = lines.first() or (0, [])
+    lines.acknowledge(number + len(texts))
+    assert (result.status, texts[-1]["text"]) == ("SUCCEEDED", "over")
+    assert (list(tmp_path.iterdir()), interned) == ([], [])
 
 
 def test_what_the_task_asks_to_be_loaded_is_not_loaded_by_the_agent() -> None:

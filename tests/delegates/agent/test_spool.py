@@ -92,10 +92,10 @@ def test_lines_on_their_way_are_not_dropped(tmp_path: Path) -> None:
 
 def test_a_disk_that_takes_nothing_leaves_a_marker_later(tmp_path: Path) -> None:
     lines = LogSpool(tmp_path, MIB).open("t1", 1)
-    lines.folder.write_text("a file where the folder should be")
+    Path(lines.folder).write_text("a file where the folder should be")
     lines.write("INFO", "lost")
     lines.write("INFO", "lost too")
-    lines.folder.unlink()
+    Path(lines.folder).unlink()
     lines.write("INFO", "kept")
     assert take_texts(lines) == ["2 lines were lost: the disk of the delegate is full.", "kept"]
 
@@ -177,7 +177,7 @@ def test_a_damaged_line_is_marked_and_the_others_are_sent(tmp_path: Path) -> Non
 def test_lines_go_also_where_their_number_cannot_be_noted(tmp_path: Path) -> None:
     lines = LogSpool(tmp_path, MIB).open("t1", 1)
     lines.write("INFO", "one")
-    (lines.folder / "state.json.new").mkdir()
+    Path(lines.folder, "state.json.new").mkdir()
     assert take_texts(lines) == ["one"]
 
 
