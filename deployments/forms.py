@@ -14,6 +14,7 @@ from deployments.execution import operations
 from deployments.execution.planning.run_requests import list_requested_variables
 from deployments.freezes.operations import FreezeSpec
 from deployments.preview import operations as preview_operations
+from pipelines.definition.stage_targets import StageTarget
 from pipelines.forms.input_sets import RunVariableInput, get_posted_input, parse_posted_inputs
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import InputSet, Pipeline
@@ -168,6 +169,7 @@ class RunForm(forms.Form):
         self.problems: list[dict[str, Any]] = []
         self.plan: list[dict[str, Any]] = []
         self.artifact: dict[str, Any] = {}
+        self.targets: list[StageTarget] = []
         self.variables = list_requested_variables(pipeline)
         self.errors_of: dict[str, str] = {}
         self.initial_values: dict[str, Any] = {}
@@ -175,7 +177,7 @@ class RunForm(forms.Form):
         self.chosen: list[str] = []
         try:
             outline = operations.RunOutline(pipeline)
-            self.plan = outline.list_stages()
+            self.plan, self.targets = outline.list_stages(), outline.targets
             self.artifact = outline.get_default_artifact()
             self.initial["tag"] = self.artifact["tag"]
             self.fields["tag"].required = not self.pattern
@@ -234,7 +236,9 @@ class RunForm(forms.Form):
         if not self.plan:
             return []
         try:
-            return preview_operations.forecast_plan(self.pipeline, self.current_inputs(), self.artifact)
+            return preview_operations.forecast_plan(
+                self.pipeline, self.targets, self.current_inputs(), self.artifact
+            )
         except Problem:
             return self.plan
 

@@ -96,22 +96,17 @@ def find_image_conflicts(targets: Sequence[StageTarget]) -> list[ReferenceProble
 
     Stages that only scale a service, run a script or wait for an approval have no conflict.
     """
-    services = {target.service.pk for target in targets}
-    if len(services) == 1:
-        return []
-    artifacts = {artifact.service_id: artifact for artifact in Artifact.objects.filter(service__in=services)}
-    targets_with_image = [target for target in targets if target.service.pk in artifacts]
+    images = [(target, target.artifact) for target in targets if target.artifact]
     conflicts = []
-    for target in targets_with_image[1:]:
-        first = targets_with_image[0].service
-        is_same = _is_same_image(artifacts[target.service.pk], artifacts[first.pk])
-        if not is_same and _may_use_image(target.spec):
+    for target, artifact in images[1:]:
+        first, first_artifact = images[0][0].service, images[0][1]
+        if not _is_same_image(artifact, first_artifact) and _may_use_image(target.spec):
             text = (
                 f"service {target.service.identifier} has another image or image source than service "
                 f"{first.identifier}, and a run deploys one image: give each service a pipeline of its own, "
                 "and start one after the other with a trigger"
             )
-            conflicts.append(ReferenceProblem(f"{target.path}.service.serviceRef", text))
+            conflicts.append(ReferenceProblem(target.service_path, text))
     return conflicts
 
 

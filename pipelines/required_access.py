@@ -5,29 +5,24 @@ from typing import Any
 
 from catalog.artifacts.image_sources import list_source_needs
 from catalog.manifests.locations import list_store_needs
-from catalog.models import Artifact
 from connectors.required_access import RequiredPermission, get_connector_requirements
-from pipelines.definition.parser import PipelineSpec, StageSpec
+from pipelines.definition.parser import StageSpec
 from pipelines.definition.stage_targets import StageTarget
 from pipelines.definition.step_manifest_sources import list_sources
 from pipelines.definition.step_references import list_connector_needs, list_secret_needs
 from rbac.models import Scope
 
 
-def list_run_needs(
-    spec: PipelineSpec, targets: Iterable[StageTarget], scope: Scope
-) -> Iterator[RequiredPermission]:
+def list_run_needs(targets: Iterable[StageTarget], scope: Scope) -> Iterator[RequiredPermission]:
     """Yield the permissions needed to run a pipeline of `scope`, each with its position in the pipeline."""
     for target in targets:
-        place = f"pipeline.stages.{spec.stages.index(target.spec)}.stage.spec"
+        place, at, infrastructure = target.path, target.service_path, target.infrastructure
         yield from _list_target_needs(target, place)
-        at = f"{place}.environment.infrastructureDefinitions.0.identifier"
-        infrastructure = target.infrastructure
         hint = f"the connector of infrastructure {infrastructure.identifier}"
-        yield from get_connector_requirements(infrastructure.connector, hint=hint, path=at)
-        at = f"{place}.service.serviceRef"
-        artifact = Artifact.objects.filter(service=target.service).first()
-        if artifact is not None:
+        yield from get_connector_requirements(
+            infrastructure.connector, hint=hint, path=target.infrastructure_path
+        )
+        if (artifact := target.artifact) is not None:
             image_hint = f"the connector of the image of the service {target.service.identifier}"
             yield from list_source_needs(scope, artifact.source, hint=image_hint, path=at)
         yield from list_store_needs(

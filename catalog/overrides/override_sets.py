@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from catalog.manifests.kinds import SCALING_POLICY
@@ -62,7 +63,8 @@ class ServiceOverrideSet:
 
     def list_rows(self, kinds: Iterable[str] = Manifest.Kind.values) -> list[ManifestRow]:
         """Return the effective manifests with level and mode, weakest of each kind first."""
-        own = [build_manifest_row(manifest) for manifest in self.service.manifests.order_by("pk")]
+        manifests = sorted(self.service.manifests.all(), key=attrgetter("pk"))
+        own = [build_manifest_row(manifest) for manifest in manifests]
         rows = [
             *own,
             *_list_override_rows(self.environment_override, ENVIRONMENT_LEVEL),
@@ -93,17 +95,28 @@ def load_override_set(
     service: Service, environment: Environment, infrastructure: Infrastructure | None = None
 ) -> ServiceOverrideSet:
     """Load the overrides of a service in an environment, and in an infrastructure if given."""
-    overrides = {
-        override.infrastructure_id: override
-        for override in ServiceOverride.objects.filter(environment=environment, service=service)
-    }
-    return ServiceOverrideSet(
-        service,
-        environment,
-        infrastructure,
-        overrides.get(None),
-        overrides.get(infrastructure.pk) if infrastructure else None,
+    return load_override_sets([(service, environment, infrastructure)])[0]
+
+
+def load_override_sets(
+    places: Sequence[tuple[Service, Environment, Infrastructure | None]],
+) -> list[ServiceOverrideSet]:
+    """Load the overrides of each service in its environment and infrastructure, in one query for all."""
+    rows = ServiceOverride.objects.filter(
+        service__in={service for service, _, _ in places},
+        environment__in={environment for _, environment, _ in places},
     )
+    overrides = {(row.service_id, row.environment_id, row.infrastructure_id): row for row in rows}
+    return [
+        ServiceOverrideSet(
+            service,
+            environment,
+            infrastructure,
+            overrides.get((service.pk, environment.pk, None)),
+            overrides.get((service.pk, environment.pk, infrastructure.pk)) if infrastructure else None,
+        )
+        for service, environment, infrastructure in places
+    ]
 
 
 def get_deeper_scope(first: Scope, second: Scope) -> Scope:

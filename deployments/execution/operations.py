@@ -59,15 +59,15 @@ class RunOutline:
     def __init__(self, pipeline: Pipeline) -> None:
         """Look the targets up. Raises `BadInput` for a pipeline that cannot run."""
         self._scope = pipeline.scope
-        self._targets = resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope)
+        self.targets = resolve_targets(parse_valid_pipeline(pipeline.yaml), pipeline.scope)
 
     def list_stages(self) -> list[dict[str, Any]]:
         """Return the stages, steps, units and actions."""
-        return build_outline(self._targets)
+        return build_outline(self.targets)
 
     def get_default_artifact(self) -> dict[str, Any]:
         """Return the image and the default tag."""
-        return resolve_artifact(self._targets, "", self._scope)
+        return resolve_artifact(self.targets, "", self._scope)
 
 
 def get_default_artifact(pipeline: Pipeline) -> dict[str, Any]:

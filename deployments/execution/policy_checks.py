@@ -17,6 +17,7 @@ from pipelines.definition.policy_checks import (
     build_stage_facts,
     find_pipeline_violations,
 )
+from pipelines.definition.stage_targets import StageTarget
 from pipelines.models import Pipeline
 from policies.evaluation import RulesInForce, Violation, list_rules_in_force, require_no_refusals
 from policies.models import PolicyRule
@@ -81,7 +82,9 @@ class PlannedChecks:
     violations: Sequence[Violation] = ()
 
 
-def check_planned_run(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping[str, Any]) -> PlannedChecks:
+def check_planned_run(
+    actor: User, pipeline: Pipeline, targets: list[StageTarget], tag: str, inputs: Mapping[str, Any]
+) -> PlannedChecks:
     """Return the rules that a run with this input would violate; none while the input is not valid.
 
     One query without rules.
@@ -96,6 +99,7 @@ def check_planned_run(actor: User, pipeline: Pipeline, tag: str, inputs: Mapping
             artifact_tag=tag,
             inputs=inputs,
             is_preview=True,
+            targets=targets or None,
         )
     except (Forbidden, Problem):
         return PlannedChecks(has_rules=True)

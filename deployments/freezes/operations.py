@@ -27,8 +27,7 @@ from deployments.freezes.schedule import (
 )
 from deployments.models import Execution, FreezeWindow
 from guards.limits import FREEZE_NAMES, NAME_CHARACTERS
-from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
-from pipelines.definition.stage_targets import StageTarget, find_stage_targets
+from pipelines.definition.stage_targets import StageTarget
 from pipelines.models import Pipeline
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
@@ -190,16 +189,8 @@ class ActiveFreeze:
         return not self.locked_scopes
 
 
-def get_active_freeze(actor: User, pipeline: Pipeline) -> ActiveFreeze | None:
-    """Return the window that blocks runs of a pipeline now, or None; an unreadable pipeline has none."""
-    windows = FreezeWindow.objects.filter(scope__path__in=pipeline.scope.ancestor_paths(), enabled=True)
-    if not windows.exists():
-        # Most scopes have none, and the targets take eight queries.
-        return None
-    try:
-        targets, _ = find_stage_targets(parse_pipeline(pipeline.yaml), pipeline.scope)
-    except InvalidPipelineError:
-        return None
+def get_active_freeze(actor: User, pipeline: Pipeline, targets: Iterable[StageTarget]) -> ActiveFreeze | None:
+    """Return the window that blocks runs of a pipeline with these targets now, or None."""
     return _find_active_freeze(actor, pipeline.scope, list_targets(targets))
 
 

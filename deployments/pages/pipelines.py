@@ -112,7 +112,7 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     may_keep = can(request.user, input_sets.EDIT, pipeline)
     context: dict[str, Any] = {"pipeline": pipeline, "form": form, "may_keep": may_keep}
     context["policy"] = _check_policy(request, form)
-    context["frozen"] = freezes_operations.get_active_freeze(request.user, pipeline)
+    context["frozen"] = freezes_operations.get_active_freeze(request.user, pipeline, form.targets)
     return render(request, "pipelines/run.html", context)
 
 
@@ -129,7 +129,7 @@ def plan_of_run(request: PageRequest, pk: int) -> HttpResponse:
 
 def _check_policy(request: PageRequest, form: RunForm) -> PlannedChecks:
     tag = str(form["tag"].value() or "")
-    return check_planned_run(request.user, form.pipeline, tag, form.current_inputs())
+    return check_planned_run(request.user, form.pipeline, form.targets, tag, form.current_inputs())
 
 
 @require_sign_in

@@ -16,7 +16,6 @@ from deployments.execution.planning.rows import CannotPlanError, PlannedStep, pl
 from deployments.execution.planning.run_requests import (
     RunRequest,
     list_unknown_inputs,
-    resolve_targets,
     validate_run,
 )
 from deployments.execution.policy_checks import find_preview_violations
@@ -68,13 +67,14 @@ def preview_pipeline(
     return read_or_request(preview_request, _prepare_preview(preview_request, run_request)) or preview_request
 
 
-def forecast_plan(pipeline: Pipeline, inputs: Mapping[str, Any], artifact: dict[str, Any]) -> PlanOutline:
+def forecast_plan(
+    pipeline: Pipeline, targets: list[StageTarget], inputs: Mapping[str, Any], artifact: dict[str, Any]
+) -> PlanOutline:
     """Return the plan of a run with a forecast for each step, according to these inputs.
 
     Raises `PipelineNotRunnable`.
     """
     spec = parse_valid_pipeline(pipeline.yaml)
-    targets = resolve_targets(spec, pipeline.scope)
     validated, problems = validate_inputs(spec.variables, inputs, is_preview=True)
     unknown = list_unknown_inputs(spec, inputs) | {item["path"].removeprefix("inputs.") for item in problems}
     execution = Execution(

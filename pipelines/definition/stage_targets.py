@@ -1,12 +1,14 @@
 """Services, environments and infrastructures that stages reference: lookup and checks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
+
 from catalog.manifests.locations import load_named_connectors
-from catalog.models import Environment, Infrastructure, Service
-from catalog.overrides.override_sets import ServiceOverrideSet, load_override_set
+from catalog.models import Artifact, Environment, Infrastructure, Service
+from catalog.overrides.override_sets import ServiceOverrideSet, load_override_sets
 from catalog.overrides.variables import merge_values
 from connectors.specs.aws import parse_aws_spec
 from pipelines.definition.deferred_expressions import LOCATION_PATHS
@@ -81,59 +83,106 @@ class StageTarget:
     path: str = ""
     """Path of the stage's spec in the pipeline."""
 
+    @property
+    def artifact(self) -> Artifact | None:
+        """Return the image of the service, if it has one."""
+        return getattr(self.service, "artifact", None)
+
+    @property
+    def service_path(self) -> str:
+        """Return the path of the service's identifier in the pipeline."""
+        return f"{self.path}.service.serviceRef"
+
+    @property
+    def infrastructure_path(self) -> str:
+        """Return the path of the infrastructure's identifier in the pipeline."""
+        return f"{self.path}.environment.infrastructureDefinitions.0.identifier"
+
 
 def find_stage_targets(
     pipeline: PipelineSpec, scope: Scope
 ) -> tuple[list[StageTarget], list[ReferenceProblem]]:
-    """Look up the targets of all stages, from the scope upwards."""
+    """Look up the targets of all stages, from the scope upwards; five queries for any number of stages."""
+    stages = _load_references(pipeline.stages, scope)
+    places = [stage.place for stage in stages if stage.place]
+    overrides = iter(load_override_sets(places))
     targets: list[StageTarget] = []
-    missing: list[ReferenceProblem] = []
-    for number, stage in enumerate(pipeline.stages):
-        path = f"pipeline.stages.{number}.stage.spec"
-        service = find_service(scope, stage.service)
-        environment = find_nearest_resource(Environment, scope, stage.environment)
-        infrastructure = (
-            Infrastructure.objects.select_related(*_RELATED_FIELDS)
-            .filter(environment=environment, identifier=stage.infrastructure)
-            .first()
-        )
-        if service is None:
-            missing.append(
-                build_not_found_problem("service", stage.service, scope, f"{path}.service.serviceRef")
-            )
-        if environment is None:
+    problems: list[ReferenceProblem] = []
+    for stage in stages:
+        problems += stage.list_missing(scope)
+        if stage.place:
+            target = StageTarget(stage.spec, *stage.place, next(overrides), stage.path)
+            targets.append(target)
+            problems += _find_target_problems(target, scope)
+    return targets, problems
+
+
+@dataclass(frozen=True)
+class _StageReferences:
+    """What a stage references, as far as it exists."""
+
+    spec: StageSpec
+    path: str
+    service: Service | None
+    environment: Environment | None
+    infrastructure: Infrastructure | None
+
+    @property
+    def place(self) -> tuple[Service, Environment, Infrastructure] | None:
+        if self.service and self.environment and self.infrastructure:
+            return self.service, self.environment, self.infrastructure
+        return None
+
+    def list_missing(self, scope: Scope) -> Iterator[ReferenceProblem]:
+        """Yield what does not exist."""
+        spec, path = self.spec, self.path
+        if self.service is None:
+            yield build_not_found_problem("service", spec.service, scope, f"{path}.service.serviceRef")
+        if self.environment is None:
             at = f"{path}.environment.environmentRef"
-            missing.append(build_not_found_problem("environment", stage.environment, scope, at))
-        elif infrastructure is None:
-            text = f"environment {stage.environment} has no infrastructure {stage.infrastructure}"
-            missing.append(
-                ReferenceProblem(f"{path}.environment.infrastructureDefinitions.0.identifier", text)
-            )
-        if service and environment and infrastructure:
-            overrides = load_override_set(service, environment, infrastructure)
-            targets.append(StageTarget(stage, service, environment, infrastructure, overrides, path))
-            missing += [ReferenceProblem(f"{path}.service.serviceRef", text) for text in overrides.conflicts]
-            missing += _find_missing_connectors(overrides, scope, f"{path}.service.serviceRef")
-            at = f"{path}.environment.infrastructureDefinitions.0.identifier"
-            missing += [
-                ReferenceProblem(at, text) for text in find_provisioning_problems(stage, infrastructure)
-            ]
-    return targets, missing
+            yield build_not_found_problem("environment", spec.environment, scope, at)
+        elif self.infrastructure is None:
+            text = f"environment {spec.environment} has no infrastructure {spec.infrastructure}"
+            yield ReferenceProblem(f"{path}.environment.infrastructureDefinitions.0.identifier", text)
 
 
-def _find_missing_connectors(
-    overrides: ServiceOverrideSet, scope: Scope, path: str
-) -> list[ReferenceProblem]:
-    """Yield the missing connectors of manifests in Git or S3."""
+def _load_references(stages: Sequence[StageSpec], scope: Scope) -> list[_StageReferences]:
+    """Load what all stages reference, each kind at once."""
+    services = _find_nearest(
+        Service.objects.select_related("scope", "artifact").prefetch_related("manifests"),
+        scope,
+        {stage.service for stage in stages},
+    )
+    environments = _find_nearest(
+        Environment.objects.select_related("scope"), scope, {stage.environment for stage in stages}
+    )
+    rows = Infrastructure.objects.select_related(*_RELATED_FIELDS).filter(
+        environment__in=environments.values(), identifier__in={stage.infrastructure for stage in stages}
+    )
+    infrastructures = {(row.environment.identifier, row.identifier): row for row in rows}
     return [
-        ReferenceProblem(
-            path,
-            f"{build_not_found_problem('connector', name, scope, path).message}, used by a manifest in "
-            f"{store}",
+        _StageReferences(
+            stage,
+            f"pipeline.stages.{number}.stage.spec",
+            services.get(stage.service),
+            environments.get(stage.environment),
+            infrastructures.get((stage.environment, stage.infrastructure)),
         )
-        for (store, name), connector in load_named_connectors(scope, overrides.list_rows()).items()
-        if connector is None
+        for number, stage in enumerate(stages)
     ]
+
+
+def _find_target_problems(target: StageTarget, scope: Scope) -> Iterator[ReferenceProblem]:
+    """Yield the conflicts and missing connectors of manifests, and what a dynamic target lacks."""
+    path = target.service_path
+    for text in target.overrides.conflicts:
+        yield ReferenceProblem(path, text)
+    for (store, name), connector in load_named_connectors(scope, target.overrides.list_rows()).items():
+        if connector is None:
+            problem = build_not_found_problem("connector", name, scope, path)
+            yield ReferenceProblem(path, f"{problem.message}, used by a manifest in {store}")
+    for text in find_provisioning_problems(target.spec, target.infrastructure):
+        yield ReferenceProblem(target.infrastructure_path, text)
 
 
 def find_delegate_conflicts(targets: list[StageTarget]) -> list[ReferenceProblem]:
@@ -189,8 +238,11 @@ def build_not_found_problem(kind: str, identifier: str, scope: Scope, path: str)
 
 def find_nearest_resource(model: Any, scope: Scope, identifier: str) -> Any:
     """Return the resource with an identifier in the scope, or in the nearest scope above."""
-    for ancestor in reversed(list(scope.ancestors_and_self())):
-        resource = model.objects.select_related("scope").filter(scope=ancestor, identifier=identifier).first()
-        if resource is not None:
-            return resource
-    return None
+    return _find_nearest(model.objects.select_related("scope"), scope, [identifier]).get(identifier)
+
+
+def _find_nearest(rows: QuerySet[Any], scope: Scope, identifiers: Iterable[str]) -> dict[str, Any]:
+    """Return the nearest rows by identifier, in one query."""
+    found = rows.filter(scope__path__in=scope.ancestor_paths(), identifier__in=identifiers)
+    # Of several, the last is the deepest.
+    return {row.identifier: row for row in sorted(found, key=lambda row: len(row.scope.path))}

@@ -151,7 +151,7 @@ class _SaveProblems:
 def _find_save_problems(spec: PipelineSpec, scope: Scope, person: Principal) -> _SaveProblems:
     """Find missing resources and permissions; saving requires access to all used resources (R082)."""
     targets, problems = find_stage_targets(spec, scope)
-    missing_permissions = find_missing_permissions(person, list_run_needs(spec, targets, scope))
+    missing_permissions = find_missing_permissions(person, list_run_needs(targets, scope))
     # Hidden resources are reported like missing ones.
     hidden_permissions = [
         p for p in missing_permissions if not p.is_visible and p.requirement.permission in _REFERENCE_TYPES

@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 from catalog.artifacts import image_sources
 from catalog.manifests.locations import resolve_connectors
-from catalog.models import Artifact
 from catalog.overrides.variables import build_variable_expressions
 from delegates.queries.task_connections import find_delegate
 from deployments.execution.planning import attempts
@@ -286,7 +285,6 @@ def _build_values(execution: Execution, pipeline: PipelineSpec, target: StageTar
 def resolve_artifact(targets: list[StageTarget], tag: str, scope: Scope) -> dict[str, Any]:
     """Return the image that this execution deploys: the first stage's, with the tag chosen or its default."""
     for target in targets:
-        artifact = Artifact.objects.filter(service=target.service).first()
-        if artifact is not None:
+        if (artifact := target.artifact) is not None:
             return image_sources.build_image_row(artifact, tag, scope)
     return {"image": "", "tag": tag}

@@ -43,7 +43,7 @@ class RunRequest:
     """Whether a preview or a rehearsal replaces tasks without differences; None leaves it to the step."""
 
 
-def validate_run(
+def validate_run(  # noqa: PLR0913 - the settings of a run
     *,
     actor: User,
     pipeline: Pipeline,
@@ -53,19 +53,22 @@ def validate_run(
     is_preview: bool = False,
     is_replay: bool = False,
     has_run: bool = False,
+    targets: list[StageTarget] | None = None,
 ) -> RunRequest:
     """Validate a run of this YAML, and the user's access to all its resources.
 
     A preview asks for no secrets and accepts missing inputs; a replay uses the files of its run. YAML that
-    `has_run`, as in each replay, is not refused by rules that are newer than it.
+    `has_run`, as in each replay, is not refused by rules that are newer than it. `targets` are those of the
+    YAML, if they have been resolved already.
 
     Raises `PipelineNotRunnable` for an invalid pipeline, `BadInput` for a wrong tag or input.
     """
     require(actor, "core_pipeline_execute", pipeline)
     spec = parse_valid_pipeline(yaml, has_run=has_run or is_replay)
-    targets = resolve_targets(spec, pipeline.scope, has_manifests=is_replay)
+    if targets is None:
+        targets = resolve_targets(spec, pipeline.scope, has_manifests=is_replay)
     # R082: users need access to all resources that the pipeline uses for them.
-    require_access(actor, list_run_needs(spec, targets, pipeline.scope))
+    require_access(actor, list_run_needs(targets, pipeline.scope))
     run_inputs = _validate_inputs(spec, inputs, is_preview=is_preview)
     artifact = resolve_artifact(targets, _validate_tag(artifact_tag), pipeline.scope)
     return RunRequest(

@@ -1,9 +1,14 @@
-"""Stages of one run have services with one image: a run deploys only one."""
+"""Targets of stages: how they are found, and that services of one run have one image."""
 
 import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from catalog.models import Artifact, Service
 from deployments.execution.operations import run_pipeline
+from pipelines.definition.parser import parse_pipeline
+from pipelines.definition.stage_targets import find_service, find_stage_targets
 from pipelines.operations.pipelines import PipelineNotRunnable, check_pipeline, save_pipeline
 from rbac.models import Scope, User
 from tests.api.sample_project import PIPELINE, World, make_world
@@ -27,6 +32,34 @@ def world(project: Scope, admin: User) -> World:
     image = Artifact.objects.get(service=world.service).image
     Artifact.objects.create(service=worker, image=image, tag="other")
     return world
+
+
+def test_targets_of_more_stages_are_found_with_no_more_queries(world: World) -> None:
+    for services in (["myapp"], ["myapp", "worker", "myapp"]):
+        spec = parse_pipeline(_build_text(*services))
+        with CaptureQueriesContext(connection) as queries:
+            targets, problems = find_stage_targets(spec, world.scope)
+            images = [target.artifact for target in targets]
+        assert ([target.service.identifier for target in targets], problems) == (services, [])
+        assert all(images)
+        assert len(queries) == 5
+
+
+def test_the_form_of_a_run_finds_the_targets_once(world: World, admin: User, client: Client) -> None:
+    client.force_login(admin)
+    path = f"/pipelines/{world.pipeline.pk}/run/"
+    client.get(path)
+    with CaptureQueriesContext(connection) as queries:
+        client.get(path)
+    assert sum('FROM "catalog_environment" INNER JOIN' in query["sql"] for query in queries) == 1
+
+
+def test_the_service_of_the_nearest_scope_is_deployed(world: World) -> None:
+    account = world.scope.parent.parent
+    above = Service.objects.create(scope=account, identifier="myapp", name="The account's")
+    assert find_service(world.scope, "myapp") == world.service
+    assert find_service(world.scope.parent, "myapp") == above
+    assert find_service(world.scope, "nowhere") is None
 
 
 def test_a_service_with_another_image_than_an_earlier_stage_is_refused(world: World, admin: User) -> None:
