@@ -118,6 +118,8 @@ def _create_agent(
         "HOME": str(home),
         "PYTHONPATH": str(ROOT),
         "PYTHONUNBUFFERED": "1",
+        # As `ops/slipway-delegate` sets it.
+        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
         "SLIPWAY_DELEGATE_HOME": str(home),
         "SLIPWAY_DELEGATE_PORT": "0",
         "HARNESS_ACCOUNT_ID": account,
