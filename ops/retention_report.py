@@ -1,11 +1,13 @@
 """Report on retention: what is stored of each kind, how long, and what the next prune deletes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from django.conf import settings
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Subquery
 
 from deployments.models import AwsCall, AwsEvent, LogChunk, Pulse
 from ops.table_sizes import TableSize, measure_tables
@@ -70,11 +72,12 @@ def record_prune(group: str, now: datetime) -> None:
 
 
 def build_retention_report(now: datetime) -> list[KindReport]:
-    """Return the kinds of rows by group; at most two queries for each rule, and four for all."""
+    """Return the kinds of rows by group; a query for each rule with expired rows, and five for all."""
     groups = list_retention_groups()
     models = {rule.rows.model for rules in groups.values() for rule in rules} | EXECUTION_TABLES.keys()
     sizes = measure_tables({model._meta.db_table for model in models})
     last = dict(Pulse.objects.filter(name__startswith=PULSE_PREFIX).values_list("name", "at"))
+    oldest = iter(_find_oldest([rule for rules in groups.values() for rule in rules]))
     reports: list[KindReport] = []
     for group, rules in groups.items():
         interval = _get_interval(group)
@@ -82,7 +85,9 @@ def build_retention_report(now: datetime) -> list[KindReport]:
         next_at = None if interval is None else max(now, (previous or now) + interval)
         overdue = bool(interval and previous and now > previous + interval + OVERDUE_AFTER)
         for rule in rules:
-            reports.append(_report_rule(rule, sizes, now, next_at, overdue))
+            report = _report_rule(rule, sizes, next(oldest), next_at or now)
+            next_prune = next_at if rule.period is not None else None
+            reports.append(replace(report, next_at=next_prune, is_overdue=overdue))
     reports += _report_execution_tables(sizes)
     return list(_mark_first_of_table(reports))
 
@@ -105,11 +110,9 @@ def _get_interval(group: str) -> timedelta | None:
 
 
 def _report_rule(
-    rule: RetentionRule, sizes: dict[str, TableSize], now: datetime, next_at: datetime | None, overdue: bool
+    rule: RetentionRule, sizes: dict[str, TableSize], oldest: datetime | None, at: datetime
 ) -> KindReport:
     table = rule.rows.model._meta.db_table
-    oldest = _find_oldest(rule)
-    at = next_at or now
     expires = rule.period is not None and (
         not rule.column or (oldest is not None and oldest < at - rule.period)
     )
@@ -121,17 +124,23 @@ def _report_rule(
         setting=rule.setting,
         oldest=oldest,
         expired=_count_expired(rule, at) if expires else 0,
-        next_at=next_at if rule.period is not None else None,
-        is_overdue=overdue,
     )
 
 
-def _find_oldest(rule: RetentionRule) -> datetime | None:
-    if not rule.column:
-        return None
-    with_time = rule.rows.filter(**{f"{rule.column}__isnull": False})
-    oldest: datetime | None = with_time.order_by(rule.column).values_list(rule.column, flat=True).first()
-    return oldest
+def _find_oldest(rules: Sequence[RetentionRule]) -> list[datetime | None]:
+    """Return the oldest time of each rule's rows, in one query."""
+    times = [
+        Subquery(
+            rule.rows.filter(**{f"{rule.column}__isnull": False})
+            .order_by(rule.column)
+            .values(rule.column)[:1]
+        )
+        for rule in rules
+        if rule.column
+    ]
+    # Any table with a row: each column is a query of its own.
+    found = iter(ContentType.objects.values_list(*times)[:1].get())
+    return [next(found) if rule.column else None for rule in rules]
 
 
 def _count_expired(rule: RetentionRule, at: datetime) -> int:
