@@ -172,12 +172,12 @@ class Agent:
     def post_with_session(
         self,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | bytes,
         *,
         wait_seconds: float = 0,
         read_seconds: float = READ_SECONDS,
     ) -> dict[str, Any]:
-        """Post with the session. Raises `NotRegistered`, `ManagerUnreachable`, `RequestRefused`."""
+        """Post JSON with the session. Raises `NotRegistered`, `ManagerUnreachable`, `RequestRefused`."""
         session = self.manager.session
         if not self.registered.is_set():
             raise NotRegistered

@@ -54,13 +54,13 @@ class ManagerClient:
     def post(
         self,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | bytes,
         *,
         bearer: str = "",
         wait_seconds: float = 0,
         read_seconds: float = READ_SECONDS,
     ) -> tuple[int, dict[str, Any]]:
-        """Post JSON and return status and JSON, within `wait_seconds` and then `read_seconds`.
+        """Post JSON, encoded or not, and return status and JSON, within `wait_seconds` and `read_seconds`.
 
         Raises `ManagerUnreachable`, `RequestRefused`, `SessionLost`.
         """
@@ -100,10 +100,11 @@ def encode_body(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body, separators=(",", ":")).encode()
 
 
-def _compress_body(body: Mapping[str, Any]) -> tuple[bytes, dict[str, str]]:
-    content = encode_body(body)
+def _compress_body(body: Mapping[str, Any] | bytes) -> tuple[bytes, dict[str, str]]:
+    """Return a body as it is sent, with its headers; only log lines are compressed."""
+    content = body if isinstance(body, bytes) else encode_body(body)
     headers = {"Content-Type": "application/json"}
-    if len(content) >= _PACKED_FROM_BYTES and "lines" in body:
+    if len(content) >= _PACKED_FROM_BYTES and (isinstance(body, bytes) or "lines" in body):
         content, headers["Content-Encoding"] = gzip.compress(content, 3), "gzip"
     return content, headers
 

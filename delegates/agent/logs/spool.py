@@ -5,6 +5,7 @@ thousands of tasks would double, by a MiB.
 """
 
 import contextlib
+import io
 import json
 import logging
 import os
@@ -14,8 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from delegates.agent.manager_client import encode_body
 from guards.limits import TASK_LOG_BURST, TASK_LOG_RATE
 
 # Shorter pauses would cost more than they save.
@@ -52,19 +53,29 @@ _STATE, _SUFFIX = "state.json", ".jsonl"
 THROTTLED_MESSAGE = (
     f"This task writes more than {TASK_LOG_RATE} per second and is throttled. No line is lost."
 )
+_DAMAGED = "One line was lost: damaged on the disk of the delegate."
 log = logging.getLogger("slipway.delegate")
 
 
 @dataclass(eq=False)
 class SpoolSegment:
-    """Whole lines that the manager has not acknowledged: a file, or `text` where the disk accepts none."""
+    """Whole lines that the manager has not acknowledged: a file, or `content` where the disk accepts none."""
 
     path: str
-    text: str = ""
+    content: bytes = b""
     lines: int = 0
     size: int = 0
     dropped: int = 0
     is_sealed: bool = False
+
+
+@dataclass(frozen=True)
+class LogChunk:
+    """Lines of one upload: the number of the first, how many, and their JSON objects separated by commas."""
+
+    sequence: int
+    line_count: int
+    lines: bytes
 
 
 class SpooledTaskLog:
@@ -106,7 +117,7 @@ class SpooledTaskLog:
             self._add(_render_line("WARN", THROTTLED_MESSAGE))
         self._add(line)
 
-    def _add(self, line: str) -> None:
+    def _add(self, line: bytes) -> None:
         with self.spool.lock:
             lines = [self._render_lost()] if self._lost else []
             try:
@@ -117,11 +128,11 @@ class SpooledTaskLog:
                 if self._lost == 1:
                     log.error("The spool in %s cannot be written: %s", self.folder, problem)
 
-    def _append(self, lines: list[str]) -> None:
+    def _append(self, lines: list[bytes]) -> None:
         segment = self.segments[-1] if self.segments else None
         if segment is None or segment.is_sealed:
             segment = self._create_segment()
-        content = "".join(lines).encode()
+        content = b"".join(lines)
         _append_whole(segment.path, segment.size, content)
         if not segment.lines:
             self._add_segment(segment)
@@ -130,16 +141,16 @@ class SpooledTaskLog:
         segment.is_sealed = segment.size >= SEGMENT_BYTES
         self.spool.grow(len(content))
 
-    def _create_segment(self, text: str = "") -> SpoolSegment:
-        if not text:
+    def _create_segment(self, content: bytes = b"") -> SpoolSegment:
+        if not content:
             os.makedirs(self.folder, exist_ok=True, mode=0o700)
-        return SpoolSegment(f"{self.folder}/{self._number + 1:06}{_SUFFIX}", text)
+        return SpoolSegment(f"{self.folder}/{self._number + 1:06}{_SUFFIX}", content)
 
     def _add_segment(self, segment: SpoolSegment) -> None:
         self._number += 1
         self.segments.append(segment)
 
-    def _render_lost(self) -> str:
+    def _render_lost(self) -> bytes:
         return _render_line("WARN", f"{_count_lines(self._lost)} lost: the disk of the delegate is full.")
 
     def close(self) -> None:
@@ -153,22 +164,22 @@ class SpooledTaskLog:
             self.is_closed = True
             self._delete_if_done()
 
-    def first(self) -> tuple[int, list[dict[str, Any]]] | None:
-        """Return the oldest unacknowledged lines with their first number; they stay until `acknowledge`."""
+    def first(self) -> LogChunk | None:
+        """Return the oldest unacknowledged lines; they stay until `acknowledge`."""
         with self.spool.lock:
             if not self.segments:
                 return None
             self.sending = self.segments[0]
             self.sending.is_sealed = True
             try:
-                content = self.sending.text or _read_text(self.sending.path)
+                content = self.sending.content or _read(self.sending.path)
             except OSError as problem:
                 content = _render_line(
                     "WARN", f"{_count_lines(self.sending.lines)} lost here: {problem.strerror}."
                 )
-            lines = [_read_line(line) for line in content.splitlines()]
-            self.sending.lines = len(lines)
-            return self.acknowledged, lines
+            chunk = _build_chunk(self.acknowledged, content)
+            self.sending.lines = chunk.line_count
+            return chunk
 
     def acknowledge(self, next_number: int) -> None:
         """Drop the lines before `next_number`; the manager has stored them."""
@@ -228,9 +239,9 @@ class SpooledTaskLog:
     def _write_marker(self, segment: SpoolSegment, dropped: int) -> None:
         marker = _render_line("WARN", f"{dropped:,} lines are missing: the spool of the delegate was full.")
         try:
-            _write_text(segment.path, marker)
+            _write(segment.path, marker)
         except OSError:
-            segment.text = marker
+            segment.content = marker
         self.spool.grow(len(marker) - (segment.size if segment.dropped else 0))
         segment.lines, segment.size, segment.dropped, segment.is_sealed = 1, len(marker), dropped, True
 
@@ -244,8 +255,7 @@ class SpooledTaskLog:
                 _delete(path)
                 continue
             # A process that was killed may have left half a line.
-            with open(path, "rb") as file:
-                content = file.read()
+            content = _read(path)
             size = content.rfind(b"\n") + 1
             if size < len(content):
                 os.truncate(path, size)
@@ -313,29 +323,40 @@ def _count_lines(count: int) -> str:
     return "1 line was" if count == 1 else f"{count:,} lines were"
 
 
-def _render_line(level: str, text: str) -> str:
-    return json.dumps({"t": time.time_ns() // 1_000_000, "level": level, "text": text}) + "\n"
+def _render_line(level: str, text: str) -> bytes:
+    return encode_body({"t": time.time_ns() // 1_000_000, "level": level, "text": text}) + b"\n"
 
 
-def _read_line(line: str) -> dict[str, Any]:
-    """Return a stored line, or a replacement for a line that a power cut damaged."""
+def _build_chunk(sequence: int, content: bytes) -> LogChunk:
+    """Return stored lines for an upload, with a replacement for each line that a power cut damaged.
+
+    They are checked one by one: with the objects of all its lines, a segment took 1.8 MiB instead of 0.3, and
+    a process keeps much of the most that it ever took.
+    """
+    lines, line_count = bytearray(), 0
+    for line in io.BytesIO(content):
+        if lines:
+            lines += b","
+        lines += (line if _is_intact(line) else _render_line("WARN", _DAMAGED)).rstrip(b"\n")
+        line_count += 1
+    return LogChunk(sequence, line_count, bytes(lines))
+
+
+def _is_intact(line: bytes) -> bool:
     try:
-        record = json.loads(line)
+        return isinstance(json.loads(line.decode()), dict)
     except ValueError:
-        record = None
-    if not isinstance(record, dict):
-        record = json.loads(_render_line("WARN", "One line was lost: damaged on the disk of the delegate."))
-    return dict(record)
+        return False
 
 
-def _read_text(path: str) -> str:
-    with open(path, errors="replace") as file:
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
         return file.read()
 
 
-def _write_text(path: str, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)
+def _write(path: str, content: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(content)
 
 
 def _delete(path: str) -> None:
@@ -345,13 +366,13 @@ def _delete(path: str) -> None:
 
 def _write_state(folder: str, acknowledged: int, segment: str) -> None:
     path = f"{folder}/{_STATE}"
-    _write_text(f"{path}.new", json.dumps({"acknowledged": acknowledged, "segment": segment}))
+    _write(f"{path}.new", encode_body({"acknowledged": acknowledged, "segment": segment}))
     os.replace(f"{path}.new", path)
 
 
 def _read_state(folder: str) -> tuple[int, str]:
     try:
-        state = json.loads(_read_text(f"{folder}/{_STATE}"))
+        state = json.loads(_read(f"{folder}/{_STATE}"))
         return int(state["acknowledged"]), str(state["segment"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0, ""

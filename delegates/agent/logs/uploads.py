@@ -3,7 +3,7 @@
 import time
 
 from delegates.agent.agent import Agent, NotRegistered, log
-from delegates.agent.logs.spool import SpooledTaskLog
+from delegates.agent.logs.spool import LogChunk, SpooledTaskLog
 from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
 from delegates.agent.tasks import HeldTask
 
@@ -35,11 +35,10 @@ def upload_task_log(agent: Agent, lines: SpooledTaskLog) -> bool:
     """
     with lines.uploads:
         for _ in range(len(lines.segments)):
-            if lines.is_throttled or not (first := lines.first()):
+            if lines.is_throttled or not (chunk := lines.first()):
                 break
-            number, chunk = first
             try:
-                _send(agent, lines, number, chunk)
+                _send(agent, lines, chunk)
             except NotRegistered:
                 return False
             except ManagerUnreachable as problem:
@@ -61,8 +60,8 @@ def upload_remaining_lines(agent: Agent, held_task: HeldTask, lines: SpooledTask
         agent.ended.wait(max(backoff.next(), lines.throttled_until - time.monotonic()))
 
 
-def _send(agent: Agent, lines: SpooledTaskLog, number: int, chunk: list[dict[str, object]]) -> None:
-    body = {"fence": lines.fence, "sequence": number, "lines": chunk}
+def _send(agent: Agent, lines: SpooledTaskLog, chunk: LogChunk) -> None:
+    body = b'{"fence":%d,"sequence":%d,"lines":[%s]}' % (lines.fence, chunk.sequence, chunk.lines)
     try:
         answer = agent.post_with_session(f"/agent/v1/tasks/{lines.task_id}/logs", body)
     except RequestRefused as refusal:
@@ -76,7 +75,7 @@ def _send(agent: Agent, lines: SpooledTaskLog, number: int, chunk: list[dict[str
         else:
             raise ManagerUnreachable(str(refusal)) from refusal
         return
-    lines.acknowledge(max(int(answer.get("next", 0)), number + len(chunk)))
+    lines.acknowledge(max(int(answer.get("next", 0)), chunk.sequence + chunk.line_count))
 
 
 AGENT_LOG_INTERVAL_SECONDS = 2.0

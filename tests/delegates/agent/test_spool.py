@@ -1,6 +1,8 @@
 """Log lines of tasks: nothing is lost without a marker, whatever ends the agent."""
 
+import json
 import resource
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,20 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delegates.agent.logs import spool as module
-from delegates.agent.logs.spool import LogSpool, SpooledTaskLog
+from delegates.agent.logs.spool import LogChunk, LogSpool, SpooledTaskLog
 from tests.lanes import examples
 
 MIB = 1024 * 1024
+
+
+def read_texts(chunk: LogChunk | None) -> list[str]:
+    """Return the texts of the lines of an upload."""
+    assert chunk is not None
+    texts = [line["text"] for line in json.loads(b"[%s]" % chunk.lines)]
+    assert len(texts) == chunk.line_count
+    return texts
 
 
 def take_texts(lines: SpooledTaskLog) -> list[str]:
     """Take all waiting lines as an upload does, and return their texts."""
     line_texts: list[str] = []
     while chunk := lines.first():
-        number, part = chunk
-        assert number == len(line_texts)
-        line_texts += [line["text"] for line in part]
-        lines.acknowledge(number + len(part))
+        assert chunk.sequence == len(line_texts)
+        line_texts += read_texts(chunk)
+        lines.acknowledge(len(line_texts))
     return line_texts
 
 
@@ -49,14 +58,14 @@ def test_lines_not_acknowledged_are_sent_again_under_the_same_number(tmp_path: P
 def test_lines_survive_a_restart_with_their_numbers(tmp_path: Path) -> None:
     lines = LogSpool(tmp_path, MIB).open("t1", 7)
     lines.write("INFO", "sent")
-    number, chunk = lines.first() or (0, [])
-    lines.acknowledge(number + len(chunk))
+    assert read_texts(lines.first()) == ["sent"]
+    lines.acknowledge(1)
     lines.write("INFO", "not sent")
 
     (task_log,) = LogSpool(tmp_path, MIB).waiting()
     assert (task_log.task_id, task_log.fence) == ("t1", 7)
-    number, chunk = task_log.first() or (0, [])
-    assert (number, chunk[0]["text"]) == (1, "not sent")
+    chunk = task_log.first()
+    assert (chunk and chunk.sequence, read_texts(chunk)) == (1, ["not sent"])
 
 
 def test_half_a_line_of_a_killed_agent_is_left_out(tmp_path: Path) -> None:
@@ -86,8 +95,28 @@ def test_lines_on_their_way_are_not_dropped(tmp_path: Path) -> None:
     lines.first()
     for _ in range(500):
         lines.write("INFO", "x" * 1000)
-    _, chunk = lines.first() or (0, [])
-    assert chunk[0]["text"] == "on its way"
+    assert read_texts(lines.first())[0] == "on its way"
+
+
+def test_texts_of_all_kinds_arrive_as_they_were(tmp_path: Path) -> None:
+    lines = LogSpool(tmp_path, MIB).open("t1", 1)
+    texts = ["naïve 🚢", "a\nb\r\x85c\u2028d", '"\\', "", "half a pair \ud83d"]
+    for text in texts:
+        lines.write("INFO", text)
+    assert take_texts(lines) == texts
+
+
+def test_an_upload_takes_little_more_memory_than_its_lines(tmp_path: Path) -> None:
+    lines = LogSpool(tmp_path, MIB).open("t1", 1)
+    while not lines.segments or not lines.segments[0].is_sealed:
+        lines.write("INFO", "a short line")
+    tracemalloc.start()
+    chunk = lines.first()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert chunk is not None
+    assert chunk.line_count > 1000
+    assert peak < 4 * module.SEGMENT_BYTES
 
 
 def test_a_disk_that_takes_nothing_leaves_a_marker_later(tmp_path: Path) -> None:
@@ -206,9 +235,8 @@ class LogUpload:
 
     def send(self, *, is_acknowledged: bool) -> None:
         if chunk := self.lines.first():
-            number, part = chunk
-            assert number <= len(self.manager), "there is a gap"
-            self.manager += [line["text"] for line in part[len(self.manager) - number :]]
+            assert chunk.sequence <= len(self.manager), "there is a gap"
+            self.manager += read_texts(chunk)[len(self.manager) - chunk.sequence :]
             if is_acknowledged:
                 self.lines.acknowledge(len(self.manager))
 
