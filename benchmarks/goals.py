@@ -152,7 +152,7 @@ GOALS: Final[Mapping[str, Goal]] = {
         "queries of the page that makes most",
         12,
         "queries",
-        cause="retention asks 50 tables, forms read rights and settings; no count grows with the rows",
+        cause="forms and plans read rights and settings of many scopes; no count grows with the rows",
     ),
     "P8 depth": Goal("queries constant with rows and depth", proof="tests/web/test_query_counts.py"),
     "P9 alone": Goal("calls of a rolling deployment of 63 s alone", 24, "calls"),
