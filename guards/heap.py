@@ -19,19 +19,23 @@ def limit_heaps(heaps: int = HEAPS) -> None:
     3 MiB an hour for as long as they were measured. `MALLOC_ARENA_MAX` sets another number. Other C libraries
     have one heap, or manage them otherwise.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
-        mallopt(_M_ARENA_MAX, heaps)
+    _set_option(_M_ARENA_MAX, heaps, "MALLOC_ARENA_MAX")
 
 
 def allocate_large_blocks_apart() -> None:
     """Keep blocks of 128 KiB and more out of the heaps for good, so that they leave no holes there.
 
     By itself glibc raises this limit up to 32 MiB, to the size of the largest such block freed so far.
+    `MALLOC_MMAP_THRESHOLD_` sets another one.
     """
+    _set_option(_M_MMAP_THRESHOLD, _LARGE_BYTES, "MALLOC_MMAP_THRESHOLD_")
+
+
+def _set_option(option: int, value: int, variable: str) -> None:
+    """Set an option of glibc, unless the operator has set the variable of the same meaning."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None and "MALLOC_MMAP_THRESHOLD_" not in os.environ:
-        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+    if mallopt is not None and variable not in os.environ:
+        mallopt(option, value)
 
 
 def release_free_memory() -> None:

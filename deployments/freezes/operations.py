@@ -27,7 +27,8 @@ from deployments.freezes.schedule import (
 )
 from deployments.models import Execution, FreezeWindow
 from guards.limits import FREEZE_NAMES, NAME_CHARACTERS
-from pipelines.definition.stage_targets import StageTarget
+from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
+from pipelines.definition.stage_targets import StageTarget, find_stage_targets
 from pipelines.models import Pipeline
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
@@ -189,9 +190,16 @@ class ActiveFreeze:
         return not self.locked_scopes
 
 
-def get_active_freeze(actor: User, pipeline: Pipeline, targets: Iterable[StageTarget]) -> ActiveFreeze | None:
-    """Return the window that blocks runs of a pipeline with these targets now, or None."""
-    return _find_active_freeze(actor, pipeline.scope, list_targets(targets))
+def get_active_freeze(actor: User, pipeline: Pipeline, targets: Sequence[StageTarget]) -> ActiveFreeze | None:
+    """Return the window that blocks runs of a pipeline now, or None; an unreadable pipeline has none.
+
+    `targets` are those of a pipeline that can run; without any, those that exist are looked up.
+    """
+    try:
+        places = targets or find_stage_targets(parse_pipeline(pipeline.yaml), pipeline.scope)[0]
+    except InvalidPipelineError:
+        return None
+    return _find_active_freeze(actor, pipeline.scope, list_targets(places))
 
 
 def get_retry_freeze(actor: User, execution: Execution) -> ActiveFreeze | None:

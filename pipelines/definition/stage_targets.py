@@ -60,6 +60,8 @@ def _find_early_references(stage: StageSpec) -> Iterator[str]:
             )
 
 
+_SERVICE_FIELD = "service.serviceRef"
+_INFRASTRUCTURE_FIELD = "environment.infrastructureDefinitions.0.identifier"
 _RELATED_FIELDS = ("environment__scope", "connector__scope", "connector__secret__scope")
 
 
@@ -91,12 +93,12 @@ class StageTarget:
     @property
     def service_path(self) -> str:
         """Return the path of the service's identifier in the pipeline."""
-        return f"{self.path}.service.serviceRef"
+        return f"{self.path}.{_SERVICE_FIELD}"
 
     @property
     def infrastructure_path(self) -> str:
         """Return the path of the infrastructure's identifier in the pipeline."""
-        return f"{self.path}.environment.infrastructureDefinitions.0.identifier"
+        return f"{self.path}.{_INFRASTRUCTURE_FIELD}"
 
 
 def find_stage_targets(
@@ -137,13 +139,13 @@ class _StageReferences:
         """Yield what does not exist."""
         spec, path = self.spec, self.path
         if self.service is None:
-            yield build_not_found_problem("service", spec.service, scope, f"{path}.service.serviceRef")
+            yield build_not_found_problem("service", spec.service, scope, f"{path}.{_SERVICE_FIELD}")
         if self.environment is None:
             at = f"{path}.environment.environmentRef"
             yield build_not_found_problem("environment", spec.environment, scope, at)
         elif self.infrastructure is None:
             text = f"environment {spec.environment} has no infrastructure {spec.infrastructure}"
-            yield ReferenceProblem(f"{path}.environment.infrastructureDefinitions.0.identifier", text)
+            yield ReferenceProblem(f"{path}.{_INFRASTRUCTURE_FIELD}", text)
 
 
 def _load_references(stages: Sequence[StageSpec], scope: Scope) -> list[_StageReferences]:

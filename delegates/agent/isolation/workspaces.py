@@ -112,9 +112,12 @@ class TaskWorkspace:
     def read(self, path: str | Path, most: int) -> bytes | None:
         """Return up to `most` bytes of a file; None if it is missing or not a regular file.
 
-        Entries of the task's folder cannot lead out of it.
+        Entries of the task's folder cannot lead out of it. Raises `ValueError` for a path outside of it.
         """
-        *folders, name = os.path.relpath(path, self.folder).split("/")
+        outer, inner = f"{self.folder}/", os.fspath(path)
+        if not inner.startswith(outer):
+            raise ValueError(f"{inner} is not in {self.folder}")
+        *folders, name = inner.removeprefix(outer).split("/")
         with contextlib.ExitStack() as opened:
             at = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             opened.callback(os.close, at)

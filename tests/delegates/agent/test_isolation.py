@@ -278,6 +278,15 @@ def test_names_of_a_task_are_not_interned(
     assert (list(tmp_path.iterdir()), interned) == ([], [])
 
 
+def test_files_outside_of_the_folder_of_a_task_are_not_read() -> None:
+    with open_workspace(Isolation(IsolationLevel.NONE)) as workspace:
+        (inside := Path(workspace.create_folder("out"), "written")).write_text("own")
+        assert workspace.read(inside, 10) == b"own"
+        for path in ("/etc/passwd", f"{workspace.folder}-other/file"):
+            with pytest.raises(ValueError, match="is not in"):
+                workspace.read(path, 10)
+
+
 def test_what_the_task_asks_to_be_loaded_is_not_loaded_by_the_agent() -> None:
     lines = MemoryLog()
     task = create_task(

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from catalog.models import Service
 from deployments.execution.operations import run_pipeline
 from deployments.freezes.operations import RunFrozen
 from deployments.models import Execution, FreezeWindow
@@ -145,6 +146,16 @@ def test_a_page_says_that_it_is_frozen_before_anybody_runs(drive: Drive) -> None
     page = browser.get(f"/pipelines/{drive.pipeline.pk}/run/").content.decode()
     assert "Frozen until" in page
     assert "core_deploymentfreeze_override" in page
+
+
+def test_a_pipeline_that_cannot_run_is_shown_as_frozen_too(drive: Drive) -> None:
+    _create_window(drive.pipeline.scope)
+    Service.objects.update(required_variables=["LOG_LEVEL"])
+    browser = Client()
+    browser.force_login(drive.deployer)
+    page = browser.get(f"/pipelines/{drive.pipeline.pk}/run/").content.decode()
+    assert "the variable LOG_LEVEL of service" in page
+    assert "Frozen until" in page
 
 
 def test_an_override_stays_selected_when_the_run_is_refused_for_another_reason(drive: Drive) -> None:
