@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from deployments.engine.action_phases import (
+    LONGEST_BACKOFF_SECONDS,
     OTHER_VERSION_NEEDED,
     OTHER_VERSION_SINCE,
     PhaseFailed,
@@ -28,6 +29,10 @@ OTHER_VERSION_TIMEOUT = timedelta(minutes=4)
 OTHER_VERSION_INTERVAL = timedelta(seconds=10)
 # Later steps start after this time although the always-action is unfinished, such as without a delegate.
 LONGEST_START_DELAY = timedelta(minutes=10)
+# Note of how long an always-action was tried, and when last. More than a pause between two tries is an outage
+# of the workers: nothing was tried in it, so later steps go on waiting.
+TRIED = "tried"
+LONGEST_PAUSE = timedelta(seconds=LONGEST_BACKOFF_SECONDS)
 
 
 def get_next_always_action(
@@ -66,9 +71,15 @@ def list_current_steps(
 
 def _delays_later_steps(reconcile_context: ReconcileContext, step: StepExecution) -> bool:
     row = get_next_always_action(reconcile_context, [step])
-    if row is None or row.started_at is None:
-        return row is not None
-    return reconcile_context.runtime.now() - row.started_at < LONGEST_START_DELAY
+    return row is not None and _measure_tries(row, reconcile_context.runtime.now()) < LONGEST_START_DELAY
+
+
+def _measure_tries(row: ActionRun, now: datetime) -> timedelta:
+    """Return how long an always-action was tried, without outages of the workers."""
+    if (tried := row.progress.get(TRIED)) is None:
+        return timedelta()
+    pause = now - datetime.fromisoformat(tried["at"])
+    return timedelta(seconds=tried["seconds"]) + min(pause, LONGEST_PAUSE)
 
 
 def advance_always_action(reconcile_context: ReconcileContext, row: ActionRun) -> timedelta | None:
@@ -76,6 +87,8 @@ def advance_always_action(reconcile_context: ReconcileContext, row: ActionRun) -
     now = reconcile_context.runtime.now()
     if row.state == ActionState.WAITING:
         reconcile_context.change(row, state=ActionState.STARTED, started_at=now)
+    tried = {"at": now.isoformat(), "seconds": _measure_tries(row, now).total_seconds()}
+    reconcile_context.change(row, progress={**row.progress, TRIED: tried})
     if not is_loadable(row):
         wait_for_other_version(reconcile_context, row, row.step)
         if now - datetime.fromisoformat(row.progress[OTHER_VERSION_SINCE]) < OTHER_VERSION_TIMEOUT:

@@ -253,9 +253,7 @@ def test_the_next_step_starts_once_scaling_resumed_after_an_ignored_failure(
     assert not any("is already suspended" in line for line in drive.log(execution))
 
 
-def test_an_always_action_that_aws_never_answers_does_not_hold_up_the_stage_for_ever(
-    write: Write, drive: Drive
-) -> None:
+def _ignore_failure_while_scaling_cannot_resume(write: Write, drive: Drive) -> Execution:
     drive.run("1.27")
     _register_scalable_target(drive)
     execution = write(_build_deploy_with_ignored_failure(PAUSE)).start("crash")
@@ -263,9 +261,17 @@ def test_an_always_action_that_aws_never_answers_does_not_hold_up_the_stage_for_
     for _ in range(300):
         drive.pass_time(1)
         if steps.filter(identifier="deploy", status="IGNORE_FAILED").exists():
-            break
+            return execution
         if steps.filter(actions__name="WaitForSteadyState", actions__state="STARTED").exists():
             drive.sandbox.fault("throttle", operation="RegisterScalableTarget")
+    raise AssertionError(drive.log(execution)[-5:])
+
+
+def test_an_always_action_that_aws_never_answers_does_not_hold_up_the_stage_for_ever(
+    write: Write, drive: Drive
+) -> None:
+    execution = _ignore_failure_while_scaling_cannot_resume(write, drive)
+    steps = StepExecution.objects.filter(stage__execution=execution)
     drive.pass_time(LONGEST_START_DELAY.total_seconds() - 60, step=10)
     assert steps.get(identifier="pause").status == "QUEUED"
     drive.pass_time(120, step=10)
@@ -273,3 +279,21 @@ def test_an_always_action_that_aws_never_answers_does_not_hold_up_the_stage_for_
     drive.sandbox.clear_faults()
     drive.pass_time(60, step=10)
     assert ActionRun.objects.get(step__stage__execution=execution, name="ResumeAutoScaling").state == "DONE"
+
+
+def test_an_outage_of_the_workers_does_not_start_a_step_beside_an_unfinished_always_action(
+    write: Write, drive: Drive
+) -> None:
+    execution = _ignore_failure_while_scaling_cannot_resume(write, drive)
+    drive.pass_time(60, step=10)
+    outage = LONGEST_START_DELAY.total_seconds() * 2
+    drive.clock.move(outage)
+    drive.sandbox.advance(outage)
+    drive.pass_time(60, step=10)
+    pause = StepExecution.objects.get(stage__execution=execution, identifier="pause")
+    assert pause.status == "QUEUED"
+    drive.sandbox.clear_faults()
+    drive.pass_time(60, step=10)
+    assert ActionRun.objects.get(step__stage__execution=execution, name="ResumeAutoScaling").state == "DONE"
+    pause.refresh_from_db()
+    assert pause.started_at is not None
