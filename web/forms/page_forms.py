@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db.models import Q, QuerySet
 from django.forms.utils import ErrorDict
 from django.http import HttpRequest, QueryDict
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from rbac.models import Scope
 from rbac.policy import Forbidden, Principal, list_permitted_scopes
@@ -191,7 +193,12 @@ def normalize_line_ends(text: str) -> str:
 
 
 class LinesField(forms.CharField):
-    """Text of any number of lines, with the line ends of the API; a joined key or certificate is refused."""
+    """Text of any number of lines, with the line ends of the API.
+
+    A joined key or certificate is refused, unless it was entered in an area: no browser has joined it there.
+    """
+
+    is_from_area = False
 
     def to_python(self, value: Any) -> str:
         """Return the text."""
@@ -200,18 +207,35 @@ class LinesField(forms.CharField):
     def validate(self, value: Any) -> None:
         """Raise `ValidationError` for lost line ends."""
         super().validate(value)
-        if has_lost_line_ends(value):
-            raise ValidationError(f"The text {LOST_LINE_ENDS}.", code="lost_line_ends")
+        if has_lost_line_ends(value) and not self.is_from_area:
+            text = f"The text {LOST_LINE_ENDS}, or save again to keep it on one line."
+            raise ValidationError(text, code="lost_line_ends")
+
+
+class LinesArea(forms.Textarea):
+    """Area of a `LinesField`, with a hidden input that says so."""
+
+    def render(
+        self, name: str, value: Any, attrs: dict[str, Any] | None = None, renderer: Any = None
+    ) -> SafeString:
+        """Return the HTML of the area."""
+        mark = format_html('<input type="hidden" name="{}" value="1">', _name_area_mark(name))
+        return super().render(name, value, attrs, renderer) + mark
+
+
+def _name_area_mark(name: str) -> str:
+    return f"{name}:is_area"
 
 
 def show_lines(form: forms.Form, name: str, *, rows: int, default: str = "") -> None:
-    """Turn a text input into an area if its value or `default` needs one.
+    """Turn the text input of a `LinesField` into an area if its value or `default` needs one.
 
     The others stay text inputs, where Enter submits the form.
     """
-    field = form.fields[name]
+    field = cast("LinesField", form.fields[name])
+    field.is_from_area = _name_area_mark(form.add_prefix(name)) in form.data
     if needs_area(str(form[name].value() or "")) or needs_area(default):
         attributes = field.widget.attrs
         css = f"{attributes.get('class', 'input')} area"
-        field.widget = forms.Textarea(attrs={**attributes, "class": css, "rows": rows})
-        field.strip = False  # type: ignore[attr-defined]
+        field.widget = LinesArea(attrs={**attributes, "class": css, "rows": rows})
+        field.strip = False

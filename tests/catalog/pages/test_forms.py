@@ -103,6 +103,22 @@ def test_a_certificate_whose_lines_the_browser_joined_can_be_pasted_again(
     assert environment.variables == {"certificate": "\n".join(lines)}
 
 
+def test_a_certificate_that_is_stored_on_one_line_can_be_saved_again(world: World, client: Client):
+    joined = "-----BEGIN CERTIFICATE-----AB-----END CERTIFICATE-----"
+    world.environment.variables = {"certificate": joined}
+    world.environment.save()
+    address = f"/environments/{world.environment.pk}/edit/"
+    mark = 'name="variables-0-value:is_area" value="1"'
+    assert mark in read_text(client.get(address))
+    row = rows_of("variables", name="certificate", kind="String", value=joined)
+    unmarked = client.post(address, environment_form(world) | row | {"version": 1})
+    assert mark in read_text(unmarked)
+    row["variables-0-value:is_area"] = "1"
+    assert client.post(address, environment_form(world) | row | {"version": 1}).status_code == 302
+    world.environment.refresh_from_db()
+    assert world.environment.variables == {"certificate": joined}
+
+
 def test_enter_saves_a_variable_of_one_line(world: World, client: Client):
     # In an area, Enter would add a line end to the value.
     world.environment.variables = {"level": "info"}

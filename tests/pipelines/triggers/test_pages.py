@@ -85,6 +85,10 @@ def test_a_certificate_whose_lines_the_browser_joined_is_refused(asking: World, 
     assert "has lost its line ends" in text_of(response)
     assert f">\n{joined}</textarea>" in text_of(response)
     assert Trigger.objects.count() == before
+    # The area of this page joins nothing, so the text has no line ends.
+    again = form(asking, **{"inputs.replicas": joined, "inputs.replicas:is_area": "1"})
+    assert client.post(address, again).status_code == 200
+    assert Trigger.objects.latest("pk").inputs["replicas"] == joined
 
 
 def test_a_service_account_is_created_from_within_the_form(world: World, client: Client) -> None:
