@@ -13,12 +13,12 @@ _DENIED_PRINCIPAL = re.compile(r"(?:User|Principal): ?(\S+) is not authorized")
 class AwsError(Exception):
     """Error of an AWS call; subclasses give the reason where it changes the next action.
 
-    `may_have_happened` is true only for a write that may have taken effect without a usable response.
-    `is_retryable` is true if the same call may succeed later. The caller decides about a retry, because
-    only the caller can tell a write from a read.
+    `may_have_happened` is true only for a write that may have taken effect without a usable response, and for
+    the refusal of its repetition. `is_retryable` is true if the same call may succeed later. The caller
+    decides about a retry, because only the caller can tell a write from a read.
     """
 
-    may_have_happened: ClassVar[bool] = False
+    may_have_happened: bool = False
     is_retryable: ClassVar[bool] = False
 
     def __init__(self, code: str, message: str, service: str = "", operation: str = "") -> None:

@@ -40,7 +40,9 @@ FROM deployments_execution e JOIN pipelines_pipeline p ON p.id = e.pipeline_id
 ORDER BY p.id, e.number, e.attempt
 """
 WRITES: Final = """
-SELECT id, execution_id::text, service, operation, params_hash, state
+SELECT id, execution_id::text, service, operation, params_hash,
+       -- A repetition that waits for a delegate: what it repeats was sent.
+       CASE WHEN state = 'PLANNED' AND is_confirmed THEN 'UNKNOWN' ELSE state END
 FROM deployments_awscall WHERE is_write AND service IN ('ecs', 'elbv2') ORDER BY id
 """
 CHUNKS: Final = "SELECT execution_id::text, first, last, packed FROM deployments_logchunk ORDER BY first"

@@ -41,6 +41,7 @@ from steps.actions.confirmations import (
     Confirmation,
     Indeterminate,
     NotApplied,
+    Repeatable,
     Unconfirmed,
 )
 from steps.actions.context import StepContext
@@ -396,7 +397,9 @@ def _confirm_call(
 def _mark_unknown(reconcile_context: ReconcileContext, call: AwsCall) -> None:
     if call.state == CallState.SENT:
         with reconcile_context.commit(reload=True):
-            AwsCall.objects.filter(pk=call.pk, state=CallState.SENT).update(state=CallState.UNKNOWN)
+            AwsCall.objects.filter(pk=call.pk, state=CallState.SENT).update(
+                state=CallState.UNKNOWN, is_confirmed=False
+            )
 
 
 def _record_confirmation(reconcile_context: ReconcileContext, call: AwsCall, confirmation: object) -> None:
@@ -411,6 +414,8 @@ def _record_confirmation(reconcile_context: ReconcileContext, call: AwsCall, con
         )
     elif isinstance(confirmation, NotApplied):
         unknown.update(state=CallState.NOT_SENT)
+    elif isinstance(confirmation, Repeatable):
+        unknown.update(is_confirmed=True)
     elif isinstance(confirmation, Indeterminate):
         error = Undelivered(confirmation.code, confirmation.message, call.service, call.operation)
         unknown.update(

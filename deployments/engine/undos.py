@@ -13,6 +13,7 @@ from deployments.engine.action_phases import (
 )
 from deployments.engine.execution_rows import UNDO_TRIES
 from deployments.engine.reconcile_context import ReconcileContext, append_log
+from deployments.journal.callers import build_unsent_state
 from deployments.models import ActionRun, AwsCall, Execution, StepExecution
 from steps.actions.base import Action, ActionFailed, ChangedByOthers, InterventionRequired, get_actions
 from steps.actions.context import StepContext
@@ -183,7 +184,7 @@ def _confirm_start(
     if any(call.attempt == row.attempt and call.state == CallState.PLANNED for call in calls):
         planned = AwsCall.objects.filter(action=row, attempt=row.attempt, is_write=True)
         with reconcile_context.commit():
-            planned.filter(state=CallState.PLANNED).update(state=CallState.NOT_SENT)
+            planned.filter(state=CallState.PLANNED).update(state=build_unsent_state())
         reconcile_context.rows.reload_open_calls(row.step)
     is_started = row.state not in _UNSTARTED and row.start_done_at is None
     if is_started and list_writes(reconcile_context, row):

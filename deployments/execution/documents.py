@@ -22,7 +22,7 @@ from pipelines.definition.execution_outlines import OutlineGroup, add_provisione
 from rbac.models import User
 from rbac.policy import get_permissions
 from steps.kinds.registry import is_undone_by_step
-from steps.states import RETRYABLE_STATUSES, ActionState, Status, UndoState
+from steps.states import RETRYABLE_STATUSES, ActionState, CallState, Status, UndoState
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ def build_call_document(call: AwsCall) -> dict[str, Any]:
         "attempt": call.attempt,
         "state": call.state,
         "write": call.is_write,
-        "adopted": call.is_confirmed,
+        "adopted": call.is_confirmed and call.state == CallState.ANSWERED,
         "sends": call.send_number,
         "repeats": call.repeat_count,
         "duration": None if call.duration_ms is None else call.duration_ms / 1000,

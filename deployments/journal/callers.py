@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from django.db.models import Case, Value, When
+
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, parse_error_record
 from deployments.engine.lease import SEND_WITHIN_SECONDS, Lease, is_abort_requested
 from deployments.journal import rate_limits
@@ -133,6 +135,25 @@ def hash_call(service: str, operation: str, params: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def needs_confirmation(row: AwsCall) -> bool:
+    """Return whether nobody knows yet what became of a write that was sent.
+
+    SENT without an answer: the worker crashed before it recorded the answer.
+    """
+    is_open = row.state == CallState.SENT or (row.state == CallState.UNKNOWN and not row.is_confirmed)
+    return row.is_write and is_open
+
+
+def _get_unsent_state(row: AwsCall) -> CallState:
+    """Return the state of a write that was not sent now: what a repetition repeats stays unknown."""
+    return CallState.UNKNOWN if row.is_confirmed else CallState.NOT_SENT
+
+
+def build_unsent_state() -> Case:
+    """Return `_get_unsent_state` as an expression for updates."""
+    return Case(When(is_confirmed=True, then=Value(CallState.UNKNOWN)), default=Value(CallState.NOT_SENT))
+
+
 class JournalCaller:
     """Caller of `start` or `undo`, which makes each call once and replays recorded answers."""
 
@@ -152,6 +173,8 @@ class JournalCaller:
             row = self._replace_call(row, service, operation, params)
         elif row.state in (CallState.ANSWERED, CallState.FAILED):
             return self._get_recorded_answer(row)
+        if self._forbid and not needs_confirmation(row):
+            raise SendingForbidden
         if row.is_write and row.state in (CallState.PLANNED, CallState.NOT_SENT):
             self._require_recent_reads(row)
         try:
@@ -165,7 +188,9 @@ class JournalCaller:
     def _get_recorded_answer(self, row: AwsCall) -> dict[str, Any]:
         self._context.copy_delegate_log(row)
         if row.state == CallState.FAILED:
-            raise parse_error_record(row.error or {})
+            error = parse_error_record(row.error or {})
+            error.may_have_happened |= row.is_confirmed
+            raise error
         return dict(json.loads(row.result or "{}"))
 
     def _replace_call(self, row: AwsCall, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
@@ -207,11 +232,8 @@ class JournalCaller:
         return row
 
     def _make(self, row: AwsCall, params: Mapping[str, Any]) -> dict[str, Any]:
-        if row.is_write and row.state in (CallState.SENT, CallState.UNKNOWN):
-            # SENT without an answer: the worker crashed before it recorded the answer.
+        if needs_confirmation(row):
             raise NeedsConfirmation(row)
-        if self._forbid:
-            raise SendingForbidden
         self._context.take_token(row)
         return self._write(row, params) if row.is_write else self._read(row, params)
 
@@ -256,7 +278,7 @@ class JournalCaller:
         failpoint("call.sent")
         if runtime.monotonic() - sent > SEND_WITHIN_SECONDS:
             # The process paused for so long that another may have confirmed the write meanwhile.
-            self._settle(row, CallState.NOT_SENT, sent, error=None)
+            self._settle(row, _get_unsent_state(row), sent)
             raise LeaseRunsOut
         try:
             result = context.get_aws_access(row).call(row.service, row.operation, params)
@@ -278,9 +300,10 @@ class JournalCaller:
             self._settle(row, CallState.UNKNOWN, sent, error=error)
             raise NeedsConfirmation(row) from error
         if isinstance(error, NotSent | Throttled):
-            self._settle(row, CallState.NOT_SENT, sent, error=error)
+            self._settle(row, _get_unsent_state(row), sent, error=error)
             rate_limits.record_throttling(self._context.rate_limit_key, error, self._context.runtime.now())
             raise AwsUnavailable(error) from error
+        error.may_have_happened |= row.is_confirmed
         self._settle(row, CallState.FAILED, sent, error=error)
 
     def _settle(
@@ -297,6 +320,7 @@ class JournalCaller:
             row,
             state=state,
             error=error.to_record() if error else None,
+            is_confirmed=row.is_confirmed and result is None and not isinstance(error, Unanswered),
             result=json.dumps(result) if result is not None else "",
             answered_at=runtime.now(),
             duration_ms=int((runtime.monotonic() - sent) * 1000),

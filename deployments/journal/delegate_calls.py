@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, Undelivered, parse_error_record
 from connectors.secret_managers.base import SecretUnreadable
@@ -17,7 +18,7 @@ from delegates.task_queue import describe_expiry
 from deployments.engine.lease import is_abort_requested, wake_for_answer
 from deployments.engine.service_waits import get_rate_limit_key
 from deployments.journal import non_aws_calls, rate_limits, secret_values
-from deployments.journal.callers import JournaledPhase
+from deployments.journal.callers import JournaledPhase, build_unsent_state, needs_confirmation
 from deployments.journal.engine_signals import (
     AbortRequested,
     AnswerPending,
@@ -50,7 +51,7 @@ class DelegateCalls:
         """Return the answer of a call of `start` or `undo` that the journal has no answer for."""
         if row.state == CallState.SENT:
             self._wait_for_answer(row)
-        if row.is_write and row.state == CallState.UNKNOWN:
+        if needs_confirmation(row):
             raise NeedsConfirmation(row)
         if row.pk is None or row.state in (CallState.NOT_SENT, CallState.UNKNOWN):
             self._queue(row)
@@ -84,7 +85,7 @@ class DelegateCalls:
             raise AnswerPending(self._get_next_check())
         with self._context.commit():
             unanswered = AwsCall.objects.filter(pk=row.pk, state=CallState.SENT, send_number=row.send_number)
-            unanswered.update(state=CallState.UNKNOWN)
+            unanswered.update(state=CallState.UNKNOWN, is_confirmed=False)
         row.refresh_from_db()
 
     def _queue(self, row: AwsCall) -> None:
@@ -151,7 +152,7 @@ def claim_call(call_id: int, runtime: EngineRuntime) -> AwsCall | None:
 
 def _withdraw_write(call_id: int, execution_id: UUID, runtime: EngineRuntime) -> None:
     """Withdraw an AWS write that waited for a delegate: the action repeats its reads first."""
-    if AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED).update(state=CallState.NOT_SENT):
+    if AwsCall.objects.filter(pk=call_id, state=CallState.PLANNED).update(state=build_unsent_state()):
         wake_for_answer(execution_id, runtime.now())
 
 
@@ -187,7 +188,8 @@ def record_answer(
         pk=call_id, send_number=send_number, state__in=(CallState.SENT, CallState.UNKNOWN)
     )
     changed = waiting.update(
-        state=state,
+        state=build_unsent_state() if state == CallState.NOT_SENT else state,
+        is_confirmed=F("is_confirmed") if state in (CallState.NOT_SENT, CallState.FAILED) else False,
         result=json.dumps(result or {}) if state in (CallState.ANSWERED, CallState.FAILED) else "",
         error=error.to_record() if error else None,
         answered_at=runtime.now(),
@@ -213,7 +215,7 @@ def requeue_call(call_id: int, send_number: int) -> bool:
 def mark_unknown(call_id: int, send_number: int, runtime: EngineRuntime) -> bool:
     """Mark a send without an answer as UNKNOWN and wake its execution to confirm it in AWS."""
     sent = AwsCall.objects.filter(pk=call_id, send_number=send_number, state=CallState.SENT)
-    if not sent.update(state=CallState.UNKNOWN):
+    if not sent.update(state=CallState.UNKNOWN, is_confirmed=False):
         return False
     wake_after_commit(AwsCall.objects.values_list("execution_id", flat=True).get(pk=call_id), runtime)
     return True

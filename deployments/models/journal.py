@@ -38,6 +38,8 @@ class AwsCall(models.Model):
     state = models.CharField(max_length=16, choices=CallState, default=CallState.PLANNED)
     send_number = models.PositiveIntegerField(default=0)
     repeat_count = models.PositiveIntegerField(default=1)
+    # What became of a write whose answer was lost: ANSWERED, it took effect. In other states it is sent again
+    # with the token that AWS knows from it, and the answer of that is still missing, or is a refusal.
     is_confirmed = models.BooleanField(default=False)
     result = EncryptedTextField(blank=True, default="")
     error = models.JSONField(null=True)

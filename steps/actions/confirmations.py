@@ -32,6 +32,11 @@ class NotApplied:
 
 
 @dataclass(frozen=True)
+class Repeatable:
+    """The write may have taken effect; AWS answers a repetition with the same token as it did the first."""
+
+
+@dataclass(frozen=True)
 class Unconfirmed:
     """AWS does not show yet whether the write took effect."""
 
@@ -44,7 +49,7 @@ class Indeterminate:
     message: str
 
 
-Confirmation = Applied | NotApplied | Unconfirmed | Indeterminate
+Confirmation = Applied | NotApplied | Repeatable | Unconfirmed | Indeterminate
 READ_LAG = timedelta(seconds=30)
 RECHECK_INTERVAL = timedelta(seconds=30)
 

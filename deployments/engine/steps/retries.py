@@ -1,5 +1,7 @@
 """Retries of a step: its next attempt, or a new run after an undo."""
 
+from django.db.models import Q
+
 from deployments.approvals.requests import withdraw_approvals
 from deployments.engine import transitions
 from deployments.engine.reconcile_context import ReconcileContext
@@ -143,7 +145,9 @@ def _start_attempt(step: StepExecution) -> None:
 def _retry_action(row: ActionRun, attempt: int) -> None:
     """Reset the action, or continue the attempt of a write that may have happened (rule 12)."""
     calls = AwsCall.objects.filter(action=row, attempt=row.attempt, phase="start")
-    last = calls.filter(is_write=True, state__in=_SENT_STATES).order_by("-number").first()
+    # A delegate may still have to repeat one.
+    sent = Q(state__in=_SENT_STATES) | Q(state=CallState.PLANNED, is_confirmed=True)
+    last = calls.filter(sent, is_write=True).order_by("-number").first()
     if last is None or row.start_done_at is not None or _is_repeated(row, last):
         _reset(row, attempt)
         return

@@ -13,7 +13,7 @@ from steps.actions.base import Action, ActionFailed, action
 from steps.actions.confirmations import (
     CallRecord,
     Confirmation,
-    NotApplied,
+    Repeatable,
     Unconfirmed,
     is_past_read_lag,
 )
@@ -275,8 +275,9 @@ class RunTasks(Action):
         attempt.record_call(number, count)
         try:
             answer = context.ecs.run_task(request, context.cluster, f"{context.intent}-{number}")
-        except AwsError:
-            attempt.record_answer(number, [])
+        except AwsError as error:
+            if not error.may_have_happened:
+                attempt.record_answer(number, [])
             raise
         attempt.record_answer(number, [task.arn for task in answer.tasks])
         context.set_outputs(taskArns=attempt.list_answered_tasks())
@@ -288,7 +289,7 @@ class RunTasks(Action):
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         # No read tells tasks of this call from those of a parallel step. A repetition with the same token
         # returns the tasks and refusals of the first call, once AWS no longer works on it.
-        return NotApplied() if is_past_read_lag(context, call) else Unconfirmed()
+        return Repeatable() if is_past_read_lag(context, call) else Unconfirmed()
 
 
 def _build_refusal(context: StepContext, requested: int, started: int, reasons: list[str]) -> ActionFailed:

@@ -14,7 +14,7 @@ from delegates.task_owners import TaskAnswer, register_task_owner
 from delegates.task_queue import route_waiting_tasks
 from deployments.engine.service_waits import NOT_OBSERVED
 from deployments.execution.documents import build_call_document, build_execution_document
-from deployments.execution.operations import roll_back_execution
+from deployments.execution.operations import abort_execution, roll_back_execution
 from deployments.journal.aws_access import CALL_OWNER, open_engine_access
 from deployments.journal.call_owner import CallOwner
 from deployments.journal.runtime import EngineRuntime
@@ -22,6 +22,8 @@ from deployments.models import AwsCall, Execution, RollbackCheck, StepExecution
 from tests.deployments.engine.conftest import pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import Hand, hand
+from tests.stories.run_task.conftest import DEFINITION, inline, request_text
+from tests.stories.run_task.conftest import pipeline_text as run_task_pipeline
 from web.clock import get_database_time
 from web.http.problems import BadInput
 
@@ -242,6 +244,32 @@ def test_a_write_whose_delegate_is_lost_takes_effect_once(
     assert call.served_by[0]["end"] == "LOST"
 
 
+def test_a_task_whose_delegate_is_lost_runs_once_and_its_call_stays_unknown_until_it_is_repeated(
+    remote: Drive,
+) -> None:
+    spec = inline("runTaskRequestDefinition", request_text(remote)) + inline("taskDefinition", DEFINITION)
+    remote.pipeline.yaml = run_task_pipeline(spec)
+    remote.pipeline.save()
+    first = hand("first", tags=("prod", "eu"))
+    execution = remote.start("done")
+    task = _serve_until_taken(remote, first, "RunTask")
+    first.perform(task)
+    Delegate.objects.filter(name="first").update(admission="DISABLED")
+    first.lose(task)
+    second = hand("second", tags=("prod", "eu"))
+    remote.sandbox.fault("throttle", service="ecs", operation="RunTask", count=2)
+    call, states = AwsCall.objects.get(pk=int(task.owner_ref)), set()
+    while call.state != "ANSWERED":
+        remote.pass_time(1)
+        second.serve()
+        call.refresh_from_db()
+        states.add(call.state)
+    assert "NOT_SENT" not in states
+    assert call.send_number > 2
+    assert _run_to_end(remote, execution, second).outcome == "COMPLETED"
+    assert remote.effects().count("RunTask") == 1
+
+
 def _deploy_elsewhere(drive: Drive) -> None:
     caller = BotoCaller(AccessKey("AKIASANDBOX", "secret"), "us-east-1", drive.sandbox.url)
     caller.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "forceNewDeployment": True})
@@ -270,6 +298,18 @@ def test_a_write_of_a_step_that_was_stopped_with_its_branch_is_not_sent(remote: 
     execution.refresh_from_db()
     assert execution.status == "RUNNING"
     assert remote.effects(mark) == []
+
+
+def test_a_rollback_does_not_wait_for_a_write_that_no_delegate_has_taken(remote: Drive) -> None:
+    hand_agent = hand("one", tags=("prod", "eu"))
+    _run_to_end(remote, remote.start("1.27"), hand_agent)
+    execution = remote.start("1.28")
+    _serve_until_update_is_planned(remote, execution, hand_agent)
+    mark = remote.mark()
+    abort_execution(actor=remote.deployer, execution=execution, roll_back=True)
+    execution = _run_to_end(remote, execution, hand_agent, seconds=300)
+    assert execution.status == "ABORTED", remote.log(execution)[-5:]
+    assert "UpdateService" not in remote.effects(mark)
 
 
 def test_a_write_that_no_delegate_took_in_time_rests_on_new_reads(remote: Drive) -> None:

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from aws.apis.logs import LogPage, LogsClient
 from connectors.models import Secret
-from deployments.execution.documents import build_execution_document
+from deployments.execution.documents import build_call_document, build_execution_document
 from deployments.execution.operations import abort_execution, retry_execution
 from deployments.models import AwsCall, Execution
 from steps.actions.confirmations import CallRecord, Confirmation, Unconfirmed
@@ -141,6 +141,34 @@ def test_a_lost_answer_runs_nothing_twice(job: Job) -> None:
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
     assert Counter(drive.effects())["RunTask"] == 1
     assert len(tasks_of(drive, execution)) == 3
+
+
+def test_a_lost_answer_stays_unknown_until_its_repetition_is_answered(job: Job) -> None:
+    drive = job()
+    execution = drive.start("1.27")
+    drive.sandbox.fault("lost_answer", service="ecs", operation="RunTask", count=1)
+    drive.reconcile()
+    drive.sandbox.fault("throttle", service="ecs", operation="RunTask")
+    drive.pass_time(60)
+    call = execution.calls.get(operation="RunTask")
+    assert call.send_number > 1
+    assert (call.state, build_call_document(call)["adopted"]) == ("UNKNOWN", False)
+    drive.sandbox.clear_faults()
+    drive.pass_time(60)
+    call.refresh_from_db()
+    assert (call.state, build_call_document(call)["adopted"]) == ("ANSWERED", False)
+    assert Counter(drive.effects())["RunTask"] == 1
+
+
+def test_tasks_of_a_lost_answer_are_stopped_although_its_repetition_is_refused(job: Job) -> None:
+    drive = job()
+    execution = drive.start("1.27")
+    drive.sandbox.fault("lost_answer", service="ecs", operation="RunTask", count=1)
+    drive.reconcile()
+    drive.sandbox.fault("denied", service="ecs", operation="RunTask")
+    drive.until_over(execution)
+    assert execution.status == "FAILED"
+    assert [task["lastStatus"] for task in tasks_of(drive, execution)] == ["STOPPED"]
 
 
 def test_tasks_of_a_lost_answer_are_stopped_by_an_abort(job: Job) -> None:
