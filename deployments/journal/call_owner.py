@@ -227,7 +227,9 @@ def _build_payload(call: AwsCall, task: DelegateTask) -> TaskPayload:
             get_call_region(stage, call.step),
             call.service,
             call.operation,
-            secret_values.inject_secrets(call.execution.scope, call.service, call.parsed_parameters),
+            secret_values.inject_secrets(
+                call.step, call.execution.scope, call.service, call.parsed_parameters
+            ),
         )
 
 

@@ -116,7 +116,7 @@ def _read_secrets(call: AwsCall) -> None:
             secret_values.list_stage_secrets(call.step.stage)
             non_aws_calls.read_call_secrets(scope, params)
         else:
-            secret_values.inject_secrets(scope, call.service, params)
+            secret_values.inject_secrets(call.step, scope, call.service, params)
 
 
 def _is_running(row: AwsCall) -> bool:

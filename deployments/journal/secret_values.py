@@ -1,7 +1,7 @@
 """Secret values of an execution: lists for redaction, and injection into calls."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from deployments.journal.referenced_secrets import read_referenced_secret
 from deployments.journal.runtime import DirectAwsAccess
 from deployments.models import Execution, StageExecution, StepExecution
 from guards.masks import HidingMask, SecretMask
+from pipelines.definition import step_references
 from rbac.models import Scope
 from steps.kinds.registry import get_step_kind, get_step_kinds
 
@@ -137,26 +138,39 @@ class _SecretInjector:
     """AWS access that injects secret values into its calls."""
 
     aws_access: DirectAwsAccess
+    step: StepExecution = field(repr=False)
     scope: Scope = field(repr=False)
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        return self.aws_access.call(service, operation, inject_secrets(self.scope, service, params))
+        return self.aws_access.call(
+            service, operation, inject_secrets(self.step, self.scope, service, params)
+        )
 
 
-def add_secret_injection(aws_access: DirectAwsAccess, service: str, scope: Scope) -> DirectAwsAccess:
+def add_secret_injection(
+    aws_access: DirectAwsAccess, service: str, step: StepExecution, scope: Scope
+) -> DirectAwsAccess:
     """Return the access for calls of a service, with secret injection if the service needs it."""
-    return _SecretInjector(aws_access, scope) if service == cloudformation.SERVICE else aws_access
+    return _SecretInjector(aws_access, step, scope) if service == cloudformation.SERVICE else aws_access
 
 
-def inject_secrets(scope: Scope, service: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters with secret values. Raises `Undelivered` if a secret is missing."""
+def inject_secrets(
+    step: StepExecution, scope: Scope, service: str, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the parameters with the values of secrets that the spec of the step names.
+
+    Who ran the step has access to those alone. Another text that reads as a reference, from an input or from
+    AWS, stays. Raises `Undelivered` if a secret is missing.
+    """
     if service != cloudformation.SERVICE or "Parameters" not in params:
         return dict(params)
-    return {**params, "Parameters": [_inject_secret(scope, parameter) for parameter in params["Parameters"]]}
+    references = step_references.list_step_secrets(step.type, step.spec)
+    parameters = [_inject_secret(scope, references, parameter) for parameter in params["Parameters"]]
+    return {**params, "Parameters": parameters}
 
 
-def _inject_secret(scope: Scope, parameter: Mapping[str, Any]) -> dict[str, Any]:
+def _inject_secret(scope: Scope, references: Collection[str], parameter: Mapping[str, Any]) -> dict[str, Any]:
     reference = parse_secret_reference(str(parameter.get("ParameterValue", "")))
-    if not reference:
+    if reference not in references:
         return dict(parameter)
     return {**parameter, "ParameterValue": read_referenced_secret(scope, reference)}

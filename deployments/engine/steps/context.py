@@ -99,7 +99,7 @@ class EngineStepContext(AwsClients):
             return cast("DirectAwsAccess", self._open_work(row))
         aws_access = cast("DirectAwsAccess", self.reconcile_context.get_aws_access(self.step))
         return secret_values.add_secret_injection(
-            aws_access, row.service, self.reconcile_context.execution.scope
+            aws_access, row.service, self.step, self.reconcile_context.execution.scope
         )
 
     def get_delegate_calls(self, row: AwsCall) -> DelegateCalls | None:

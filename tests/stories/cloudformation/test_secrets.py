@@ -107,3 +107,21 @@ def test_an_undo_that_fails_hides_the_secrets_in_its_reason(
     drive.until_over(execution)
     row = ActionRun.objects.get(step__stage__execution=execution, state="NOT_RESTORED")
     assert "AWS denied ecs:•••" in row.detail
+
+
+def test_a_value_that_reads_as_a_secret_is_given_to_the_stack_as_text(write: Write, drive: Drive) -> None:
+    value, text = planted("foreign"), '<+secrets.getValue("account.db_password")>'
+    admin = User.objects.get(username="admin")
+    create_secret(
+        actor=admin, scope=Scope.objects.account(), identifier="db_password", name="db", value=value
+    )
+    template = TEMPLATE.replace("Parameters:\n", "Parameters:\n  Note: {Type: String}\n").replace(
+        "Outputs:\n", "Outputs:\n  note: {Value: !Ref Note}\n"
+    )
+    steps = create_step(template, parameters=f"{CLUSTER}, {{name: Note, value: <+pipeline.variables.note>}}")
+    ready = write(pipeline_text(stage_text(steps), variables="{note: <+input>}"))
+    execution = ready.run(inputs={"note": text})
+    assert execution.status == "SUCCESS", execution.failure
+    outputs = drive.call("cloudformation", "DescribeStacks", {"StackName": "shop"})["Stacks"][0]["Outputs"]
+    assert {"OutputKey": "note", "OutputValue": text} in outputs
+    assert step_of(execution).outputs["note"] == text
