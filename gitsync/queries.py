@@ -15,7 +15,7 @@ from gitsync.models import GitSync, GitSyncProposal, GitSyncResource
 from gitsync.operations import ACT_AS
 from pipelines.models import InputSet, Pipeline, Trigger
 from rbac.models import ServiceAccount
-from rbac.policy import Principal, filter_visible, get_permissions
+from rbac.policy import Principal, filter_visible, get_permissions_over_scope
 
 DifferingRow = TypeVar("DifferingRow", GitSyncResource, GitSyncProposal)
 # Permission to view the difference of a kind.
@@ -68,8 +68,8 @@ def build_repository_url(sync: GitSync) -> str:
 
 
 def list_viewable_kinds(sync: GitSync, reader: Principal) -> frozenset[str]:
-    """Return the kinds of resources that a reader may view in the scope of a sync."""
-    permissions = get_permissions(reader, sync)
+    """Return the kinds of resources that a reader may view in the scope of a sync and in all below it."""
+    permissions = get_permissions_over_scope(reader, sync.scope)
     return frozenset(kind for kind, permission in _VIEW_PERMISSIONS.items() if permission in permissions)
 
 

@@ -78,6 +78,35 @@ def test_a_difference_is_hidden_without_permission_to_view_its_kind(
     assert read_difference(reader) == ""
 
 
+def test_roles_in_one_project_show_no_difference_of_another(
+    run_pass: RunPass, git_sync: GitSync, admin: User, project: Scope, call: Call, browse: Browse
+) -> None:
+    # A sync of the organization, which manages resources of all its projects.
+    organization = project.parent
+    assert organization
+    change_while_disabled(run_pass(), admin)
+    run_pass()
+    GitSync.objects.filter(pk=git_sync.pk).update(scope=organization)
+    other = Scope.objects.create(
+        kind=Scope.Kind.PROJECT, parent=organization, identifier="other", name="Other"
+    )
+    reader = make_person("reader")
+    role = Role.objects.create(scope=organization, identifier="syncs", name="Syncs")
+    role.permissions.create(permission="core_gitsync_view")
+    RoleAssignment.objects.create(user=reader, role=role, scope=organization)
+    viewer_role = Role.objects.get(identifier="viewer", scope=None)
+    RoleAssignment.objects.create(user=reader, role=viewer_role, scope=other)
+
+    rows = call(reader).get(f"{SYNCS}/{git_sync.pk}/resources").json()["results"]
+    page = browse(reader).get(f"/git-syncs/{git_sync.pk}/").content.decode()
+
+    assert [row["difference"] for row in rows if row["kind"] == "Environment"] == [""]
+    assert "By hand" not in page
+    assert f'href="/services/{Service.objects.get().pk}/"' not in page
+    RoleAssignment.objects.create(user=reader, role=viewer_role, scope=organization)
+    assert "By hand" in browse(reader).get(f"/git-syncs/{git_sync.pk}/").content.decode()
+
+
 def build_body(sync: GitSync, **values: Any) -> dict[str, Any]:
     rows = {"connector": sync.connector_id, "service_account": sync.service_account_id}
     return {"name": "Demo", "branch": "main", "folder": "slipway", **rows, **values}
