@@ -189,20 +189,17 @@ def _apply_spec(sync: GitSync, spec: GitSyncSpec, actor: User) -> None:
 def _list_errors(sync: GitSync, spec: GitSyncSpec, folder: str, actor: User) -> Iterator[dict[str, str]]:
     scope = sync.scope
     repository, branch = spec.repository.strip(), spec.branch.strip()
-    if spec.connector is None or spec.connector.kind != Connector.Kind.GIT:
+    connector = _get_usable_connector(scope, spec.connector)
+    if connector is None:
         yield {"path": "connector", "message": "Select a connector to Git of this scope or above."}
-    elif spec.connector.scope.path not in scope.ancestor_paths():
-        yield {"path": "connector", "message": "Select a connector of this scope or above."}
     if repository and (problem := describe_repository_problem(repository)):
         yield {"path": "repository", "message": f"This {problem}."}
     if not _is_branch(branch):
         yield {"path": "branch", "message": "Enter the name of a branch, such as main."}
-    yield from _list_edit_errors(spec)
+    yield from _list_edit_errors(spec.edits_branch.strip(), connector)
     if not _FOLDER.match(folder) or ".." in folder.split("/"):
         yield {"path": "folder", "message": "Enter a path in the repository, such as deploy/slipway."}
-    if spec.is_enabled and (
-        other := _find_sync_of_same_folder(sync, spec.connector, repository, branch, folder)
-    ):
+    if spec.is_enabled and (other := _find_sync_of_same_folder(sync, connector, repository, branch, folder)):
         message = f"The Git sync {other.name} reads this folder already, and a resource can have only one."
         yield {"path": "folder", "message": message}
     yield from _list_account_errors(scope, spec.service_account, actor)
@@ -236,13 +233,19 @@ def _find_sync_of_same_folder(
     return others.order_by("pk").first()
 
 
-def _list_edit_errors(spec: GitSyncSpec) -> Iterator[dict[str, str]]:
+def _get_usable_connector(scope: Scope, connector: Connector | None) -> Connector | None:
+    """Return a connector to Git of a scope or above; any other one, whoever may see it, counts as none."""
+    if connector is None or connector.kind != Connector.Kind.GIT:
+        return None
+    return connector if connector.scope.path in scope.ancestor_paths() else None
+
+
+def _list_edit_errors(branch: str, connector: Connector | None) -> Iterator[dict[str, str]]:
     """Yield the errors of the branch that edits are committed to."""
-    branch = spec.edits_branch.strip()
     if branch and not _is_branch(branch.removesuffix("/")):
         message = "Enter the name of a branch, or a prefix that ends with a slash, such as slipway/."
         yield {"path": "edits_branch", "message": message}
-    elif branch and spec.connector and not isinstance(open_site_access(spec.connector), SiteCaller):
+    elif branch and connector and not isinstance(open_site_access(connector), SiteCaller):
         yield {"path": "edits_branch", "message": NO_DELEGATES}
 
 

@@ -145,6 +145,22 @@ def test_a_second_sync_of_the_same_folder_is_refused_unless_it_is_disabled(
     assert client.put(f"{SYNCS}/{git_sync.pk}", build_body(git_sync), format="json").status_code == 200
 
 
+def test_a_connector_of_another_project_is_refused_as_a_missing_one(
+    git_sync: GitSync, admin: User, project: Scope, call: Call
+) -> None:
+    other = Scope.objects.create(
+        kind=Scope.Kind.PROJECT, parent=project.parent, identifier="other", name="Other"
+    )
+    spec = {"url": "https://example.com/app.git", "connect_through": "Delegate"}
+    foreign = Connector.objects.create(scope=other, identifier="git", name="Git", kind="Git", spec=spec)
+
+    def send(connector: int) -> Any:
+        body = build_body(git_sync, connector=connector, edits_branch="slipway/")
+        return call(admin).put(f"{SYNCS}/{git_sync.pk}", body, format="json").json()
+
+    assert send(foreign.pk)["errors"] == send(10**6)["errors"] != []
+
+
 @pytest.mark.parametrize(
     ("values", "path"),
     [
