@@ -98,7 +98,7 @@ def _freeze_source(source: dict[str, Any], values: Mapping[str, Any], scope: Sco
             scope,
         )
         return {FROZEN_KEY: row}
-    resolved_source = {**source, "paths": resolve_expressions(source["paths"], values)}
+    resolved_source = {**source, "paths": [*map(str, resolve_expressions(source["paths"], values))]}
     try:
         if is_program(resolved_source):
             return {

@@ -208,6 +208,22 @@ def test_who_may_not_use_the_connector_of_a_step_neither_saves_nor_runs_it(drive
         drive.start("done")
 
 
+def write_file_step(drive: Drive, job: Job, file: str) -> Pipeline:
+    """A pipeline whose step takes a file of the store by a variable."""
+    fields = build_manifest_field("taskDefinition", "FileStore", "<+pipeline.variables.file>", "")
+    pipeline = job(fields + inline("runTaskRequestDefinition", request_text(drive))).pipeline
+    yaml = pipeline.yaml.replace("  stages:", f"  variables: {{file: {file}}}\n  stages:")
+    admin = User.objects.get(username="admin")
+    return save_pipeline(actor=admin, scope=pipeline.scope, yaml=yaml, pipeline=pipeline)
+
+
+def test_a_number_is_not_the_name_of_a_file(drive: Drive, job: Job) -> None:
+    write_file_step(drive, job, "5")
+    with pytest.raises(PipelineNotRunnable) as refusal:
+        drive.start("done")
+    assert '"5" is not a file reference' in str(refusal.value.errors)
+
+
 def test_a_connector_that_a_step_names_is_not_deleted(drive: Drive, job: Job) -> None:
     connector = create_git_connector("https://git.example.com/shop.git")
     job(build_git_fields())
