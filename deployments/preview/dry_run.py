@@ -142,6 +142,7 @@ class _DryRun:
             scope=pipeline.scope,
             pipeline=pipeline,
             number=pipeline.next_number,
+            started_by=request.actor,
             yaml=pipeline.yaml,
             inputs=request.inputs,
             secret_inputs=json.dumps(request.secret_inputs) if request.secret_inputs else "",

@@ -9,6 +9,7 @@ from catalog.manifests.documents import BadDocument, Document
 from catalog.manifests.locations import find_store_connector, is_remote, resolve_connectors
 from catalog.manifests.stores import INLINE, StoreError, fetch_documents, get_store
 from connectors.file_store import FileNotInStore, split_reference
+from connectors.required_access import get_file_requirements, require_access
 from pipelines.definition.deferred_expressions import build_deferred_check, resolve_spec
 from pipelines.definition.parser import PipelineSpec
 from pipelines.definition.stage_targets import ReferenceProblem
@@ -66,18 +67,22 @@ def freeze_spec(
     values: Mapping[str, Any],
     scope: Scope,
     then: Mapping[str, Mapping[str, Any]],
+    reader: Principal | None,
 ) -> dict[str, Any]:
     """Return the spec of a step as a run stores it: expressions resolved, manifest texts included.
 
     Expressions inside a manifest and deferred ones stay. Files in Git or S3 are fetched when the step begins;
     `then` holds, by field, texts that an earlier run fetched. Raises `BadStepError` for a manifest that is
-    missing or unreadable, `BadExpressionError` for an expression of the spec.
+    missing or unreadable, `BadExpressionError` for an expression of the spec, `MissingAccess` for a file that
+    an expression names and `reader` may not use.
     """
     kind = get_step_kind(type_)
     return {
         **resolve_spec(kind, spec, values, is_deferred=build_deferred_check(values)),
         **{
-            field: {FROZEN_KEY: then[field]} if field in then else _freeze_source(source, values, scope)
+            field: {FROZEN_KEY: then[field]}
+            if field in then
+            else _freeze_source(source, values, scope, reader)
             for field, source in list_sources_by_field(kind, spec)
         },
     }
@@ -90,7 +95,9 @@ def list_frozen_sources(type_: str, spec: Mapping[str, Any]) -> tuple[dict[str, 
     return tuple(spec[field][FROZEN_KEY] for field in fields if FROZEN_KEY in spec.get(field, {}))
 
 
-def _freeze_source(source: dict[str, Any], values: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
+def _freeze_source(
+    source: dict[str, Any], values: Mapping[str, Any], scope: Scope, reader: Principal | None
+) -> dict[str, Any]:
     if is_remote(source):
         location = {"paths": source["paths"], "place": source["place"]}
         (row,) = resolve_connectors(
@@ -99,6 +106,8 @@ def _freeze_source(source: dict[str, Any], values: Mapping[str, Any], scope: Sco
         )
         return {FROZEN_KEY: row}
     resolved_source = {**source, "paths": [*map(str, resolve_expressions(source["paths"], values))]}
+    if reader is not None and resolved_source["paths"] != source["paths"]:
+        _require_file_access(resolved_source, scope, reader)
     try:
         if is_program(resolved_source):
             return {
@@ -115,6 +124,13 @@ def _freeze_source(source: dict[str, Any], values: Mapping[str, Any], scope: Sco
     except (StoreError, BadDocument) as error:
         raise BadStepError(str(error)) from error
     return {FROZEN_KEY: {**resolved_source, "content": "", "texts": texts[:1]}}
+
+
+def _require_file_access(source: Mapping[str, Any], scope: Scope, reader: Principal) -> None:
+    """Check files whose names only a run knows, as saving does for the others (R082)."""
+    if denied := _describe_denied_file(source, scope, reader):
+        raise BadStepError(denied)
+    require_access(reader, get_file_requirements(source["paths"], scope))
 
 
 def _find_location_problems(

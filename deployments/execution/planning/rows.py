@@ -186,8 +186,9 @@ def _resolve_spec(stage: StageExecution, step: StepSpec, frozen_manifests: Mappi
     """Return the step with its spec's expressions resolved: a run fixes them at its start."""
     path_in_document = f"pipeline.stages.{stage.position}.stage.spec.execution"
     try:
+        execution = stage.execution
         spec = step_manifests.freeze_spec(
-            step.type, step.spec, stage.values, stage.execution.scope, frozen_manifests
+            step.type, step.spec, stage.values, execution.scope, frozen_manifests, execution.started_by
         )
         resolved = replace(step, spec=spec)
         get_step_kind(step.type).parse_spec(resolved.spec)

@@ -30,8 +30,9 @@ LONGEST_TAG = 128
 
 @dataclass(frozen=True)
 class RunRequest:
-    """Validated run: its YAML, targets, image and inputs."""
+    """Validated run: who starts it, its YAML, targets, image and inputs."""
 
+    actor: User
     spec: PipelineSpec
     targets: list[StageTarget]
     artifact: dict[str, str]
@@ -72,7 +73,13 @@ def validate_run(  # noqa: PLR0913 - the settings of a run
     run_inputs = _validate_inputs(spec, inputs, is_preview=is_preview)
     artifact = resolve_artifact(targets, _validate_tag(artifact_tag), pipeline.scope)
     return RunRequest(
-        spec, targets, artifact, run_inputs.plain, run_inputs.secrets, list_unknown_inputs(spec, inputs)
+        actor,
+        spec,
+        targets,
+        artifact,
+        run_inputs.plain,
+        run_inputs.secrets,
+        list_unknown_inputs(spec, inputs),
     )
 
 

@@ -10,7 +10,7 @@ from connectors.models import Connector
 from connectors.operations import delete_connector, delete_file, save_file
 from connectors.required_access import MissingAccess
 from delegates.task_owners import register_task_owner
-from deployments.execution.operations import retry_execution
+from deployments.execution.operations import retry_execution, run_pipeline
 from deployments.journal.aws_access import CALL_OWNER
 from deployments.journal.call_owner import CallOwner
 from deployments.models import Execution, StepExecution
@@ -193,14 +193,20 @@ def test_a_place_that_cannot_be_is_refused_when_the_pipeline_is_saved(
     assert message in str(error.value.errors)
 
 
+def create_person_without(permission: str) -> User:
+    """Somebody with every other permission in the project."""
+    scope = Scope.objects.get(path="account/default/demo")
+    role = Role.objects.create(scope=scope, identifier="some", name="Some")
+    role.set_permissions(set(PERMISSIONS) - {permission})
+    outsider = make_person("outsider")
+    RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
+    return outsider
+
+
 def test_who_may_not_use_the_connector_of_a_step_neither_saves_nor_runs_it(drive: Drive, job: Job) -> None:
     create_git_connector("https://git.example.com/shop.git")
     job(build_git_fields())
-    scope = Scope.objects.get(path="account/default/demo")
-    role = Role.objects.create(scope=scope, identifier="some", name="Some")
-    role.set_permissions(set(PERMISSIONS) - {"core_connector_access"})
-    outsider = make_person("outsider")
-    RoleAssignment.objects.create(user=outsider, role=role, scope=scope)
+    outsider = create_person_without("core_connector_access")
     with pytest.raises(MissingAccess, match="core_connector_access on the connector shop"):
         job(build_git_fields(), actor=outsider)
     drive.deployer = outsider
@@ -215,6 +221,19 @@ def write_file_step(drive: Drive, job: Job, file: str) -> Pipeline:
     yaml = pipeline.yaml.replace("  stages:", f"  variables: {{file: {file}}}\n  stages:")
     admin = User.objects.get(username="admin")
     return save_pipeline(actor=admin, scope=pipeline.scope, yaml=yaml, pipeline=pipeline)
+
+
+def test_a_file_that_an_input_names_needs_access_to_it(drive: Drive, job: Job) -> None:
+    admin, file = User.objects.get(username="admin"), "account:/jobs/task.yaml"
+    save_file(actor=admin, scope=Scope.objects.account(), path="/jobs/task.yaml", content=DEFINITION)
+    pipeline, outsider = write_file_step(drive, job, "<+input>"), create_person_without("core_file_view")
+    for start in (preview_pipeline, run_pipeline):
+        with pytest.raises(MissingAccess, match="core_file_access on the file /jobs/task.yaml in account"):
+            start(actor=drive.deployer, pipeline=pipeline, inputs={"file": file})
+        with pytest.raises(PipelineNotRunnable) as refusal:
+            start(actor=outsider, pipeline=pipeline, inputs={"file": file})
+        assert f"You cannot view the file {file}" in str(refusal.value.errors)
+        start(actor=admin, pipeline=pipeline, inputs={"file": file})
 
 
 def test_a_number_is_not_the_name_of_a_file(drive: Drive, job: Job) -> None:
