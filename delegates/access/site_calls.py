@@ -19,6 +19,7 @@ from connectors.specs.sites import (
     PASSWORD,
     SSH_KEY,
     SiteSpec,
+    describe_repository_problem,
     normalize_ssh_url,
     parse_connector_spec,
     parse_site_spec,
@@ -241,7 +242,8 @@ def build_site_payload(
     """Return the parameters of a site call for an executor, with the connector's credentials.
 
     Build the parameters only when the call starts. `secrets` are passed in addition to the credentials.
-    Raises `ConnectorUnavailable` if the connector is incomplete or has another kind.
+    Raises `ConnectorUnavailable` if the connector is incomplete or has another kind, or if the repository is
+    not below its account.
     """
     if get_task_kind(operation, connector) == DelegateTask.Kind.AWS:
         return build_aws_payload(connector, str(params["region"]), *_build_aws_call(operation, params))
@@ -301,6 +303,9 @@ def _build_params(site: SiteSpec, operation: str, params: Mapping[str, Any]) -> 
         return {"catalog": True, "url": site.url}
     if _KINDS[operation] == DelegateTask.Kind.DOCKER_REGISTRY:
         return {**{key: params[key] for key in ("repository", "tag") if key in params}, "url": site.url}
+    if repository and (problem := describe_repository_problem(repository.strip("/"))):
+        # It may come from the inputs of a run.
+        raise ConnectorUnavailable(f"{repository} {problem}.")
     call_params = {key: value for key, value in params.items() if key not in ("repository", "connector")}
     refs = {"refs": True} if operation == LIST_REFS else {}
     return {**call_params, **refs, "url": site.build_url(repository)}

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from catalog.manifests.stores.registry import ManifestSource, StoreField, register_store
 from catalog.manifests.stores.remote import CONNECTOR_FIELD, RemoteStore
+from connectors.specs.sites import describe_repository_problem
 
 BRANCH, TAG, COMMIT = "branch", "tag", "commit"
 _REVISION_FIELDS: Final = (BRANCH, TAG, COMMIT)
@@ -65,14 +66,10 @@ class GitStore(RemoteStore):
         revisions = [name for name in _REVISION_FIELDS if place.get(name)]
         if len(revisions) != 1:
             return f"place names one of {', '.join(_REVISION_FIELDS)}"
-        name = place[revisions[0]]
-        if "<+" in name:
-            return ""
-        if revisions == [COMMIT] and not _COMMIT_PATTERN.match(name):
-            return "commit is the whole hash of a commit, 40 hexadecimal digits"
-        if not _REVISION_PATTERN.match(name) or ".." in name or name.endswith(("/", ".lock")):
-            return f"{revisions[0]} {name} is not the name of a {revisions[0]}"
-        return ""
+        repository = place.get("repository", "").strip("/")
+        if "<+" not in repository and repository and (problem := describe_repository_problem(repository)):
+            return f"repository {repository} {problem}"
+        return _describe_revision_problem(revisions[0], place[revisions[0]])
 
     def describe_location(self, place: Mapping[str, str]) -> str:
         kind = _get_revision_kind(place)
@@ -87,6 +84,16 @@ class GitStore(RemoteStore):
         if row["place"].get(COMMIT):
             return super().describe_fetch(row)
         return f"Using commit {row.get('commit', '')[:12]} of {self.describe_location(row['place'])}"
+
+
+def _describe_revision_problem(kind: str, name: str) -> str:
+    if "<+" in name:
+        return ""
+    if kind == COMMIT and not _COMMIT_PATTERN.match(name):
+        return "commit is the whole hash of a commit, 40 hexadecimal digits"
+    if not _REVISION_PATTERN.match(name) or ".." in name or name.endswith(("/", ".lock")):
+        return f"{kind} {name} is not the name of a {kind}"
+    return ""
 
 
 def get_git_ref(place: Mapping[str, str]) -> str:

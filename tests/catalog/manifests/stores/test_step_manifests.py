@@ -166,6 +166,19 @@ def test_a_preview_shows_what_a_step_would_run_from_a_repository(
     assert not preview.steps[0].failure
 
 
+def test_a_repository_of_an_input_stays_below_the_account_of_its_connector(
+    drive: Drive, git_server: GitServer, job: Job
+) -> None:
+    git_server.commit({"jobs/task.yaml": DEFINITION})
+    create_git_connector(f"{git_server.account}/private/team", is_private=True)
+    place = "connector: shop\nbranch: main\nrepository: <+pipeline.variables.file>\n"
+    fields = build_manifest_field("taskDefinition", "Git", "jobs/task.yaml", place)
+    write_variable_step(drive, job, fields, "<+input>")
+    execution = drive.run("done", inputs={"file": "../app.git"})
+    assert execution.failure is not None
+    assert "../app.git is not the name of a repository" in execution.failure["message"]
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -174,6 +187,7 @@ def test_a_preview_shows_what_a_step_would_run_from_a_repository(
         (build_git_fields("connector: shop\nbranch: --upload-pack=id\n"), "not the name of a branch"),
         (build_git_fields("connector: shop\nbranch: main\nbucket: b\n"), "unknown key bucket of place"),
         (build_git_fields("connector: shop\nbranch: [main]\n"), "place holds texts only"),
+        (build_git_fields(f"{MAIN}repository: ../app.git\n"), "repository ../app.git is not the name of a"),
         (
             build_git_fields("connector: gone\nbranch: main\n"),
             "no connector gone for Git in this scope or above",
@@ -217,6 +231,11 @@ def test_who_may_not_use_the_connector_of_a_step_neither_saves_nor_runs_it(drive
 def write_file_step(drive: Drive, job: Job, file: str) -> Pipeline:
     """A pipeline whose step takes a file of the store by a variable."""
     fields = build_manifest_field("taskDefinition", "FileStore", "<+pipeline.variables.file>", "")
+    return write_variable_step(drive, job, fields, file)
+
+
+def write_variable_step(drive: Drive, job: Job, fields: str, file: str) -> Pipeline:
+    """A pipeline with a variable `file`, and a step with these fields."""
     pipeline = job(fields + inline("runTaskRequestDefinition", request_text(drive))).pipeline
     yaml = pipeline.yaml.replace("  stages:", f"  variables: {{file: {file}}}\n  stages:")
     admin = User.objects.get(username="admin")
