@@ -63,15 +63,15 @@ def fetch_groups(
 
 
 def _resolve_location(row: FetchRow, expression_values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest row with the expressions in its location and paths resolved."""
+    """Return a manifest row with the expressions in its location and paths resolved, numbers as text."""
     try:
-        return {
-            **row,
-            **resolve_expressions({"place": row["place"], "paths": list(row["paths"])}, expression_values),
-        }
+        location = {"place": row["place"], "paths": list(row["paths"])}
+        resolved = resolve_expressions(location, expression_values)
     except BadExpressionError as error:
         where = ".".join(map(str, error.where))
         raise ActionFailed("UNKNOWN_EXPRESSION", f"{row['identifier']}, {where}: {error.message}") from error
+    place = {name: str(value) for name, value in resolved["place"].items()}
+    return {**row, "place": place, "paths": [str(path) for path in resolved["paths"]]}
 
 
 def _fetch_files(rows: Sequence[FetchRow], fetch: FetchFiles) -> dict[str, Any]:

@@ -180,6 +180,25 @@ def test_a_repository_of_an_input_stays_below_the_account_of_its_connector(
 
 
 @pytest.mark.parametrize(
+    ("file", "ref", "message"),
+    [
+        ("<+pipeline.variables.file>", "branch: main", "There is no file 5"),
+        ("jobs/task.yaml", "commit: <+pipeline.variables.file>", "the commit 5 of shop"),
+    ],
+)
+def test_a_place_of_numbers_is_read_as_text(
+    drive: Drive, git_server: GitServer, job: Job, file: str, ref: str, message: str
+) -> None:
+    git_server.commit({"jobs/task.yaml": DEFINITION})
+    create_git_connector(git_server.url)
+    fields = build_manifest_field("taskDefinition", "Git", file, f"connector: shop\n{ref}\n")
+    write_variable_step(drive, job, fields, "5")
+    execution = drive.run("done")
+    assert execution.failure is not None
+    assert message in execution.failure["message"]
+
+
+@pytest.mark.parametrize(
     ("spec", "message"),
     [
         (build_git_fields("branch: main\n"), "taskDefinition: place needs the connector to Git"),
