@@ -124,7 +124,7 @@ class ReauthenticationForm(PasskeyProofForm):
 
 
 class NewFactorForm(ReauthenticationForm):
-    """Base of forms that add a second factor: users without password or factor have nothing to prove with."""
+    """Form that adds a way to sign in: users without password or factor have nothing to prove with."""
 
     def __init__(self, *args: Any, person: User, request: HttpRequest, **kwargs: Any) -> None:
         super().__init__(*args, person=person, request=request, **kwargs)

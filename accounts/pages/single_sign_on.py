@@ -15,6 +15,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.authentication.adapters import render_sign_in_refusal
@@ -30,11 +31,13 @@ from accounts.authentication.single_sign_on import (
     link_identity,
     unlink_identity,
 )
+from accounts.forms.account import NewFactorForm
 from accounts.pages.sign_in import get_redirect_url
 from guards.limits import SIGN_ONS_PER_ADDRESS
 from rbac import usage_counts
 from rbac.models import User
-from web.forms.pages import PageRequest, require_sign_in
+from web.forms.page_forms import get_posted_data
+from web.forms.pages import PageRequest, require_get_or_post, require_sign_in
 from web.http.problems import TooManyRequests
 
 PROVIDER_ID = "oidc"
@@ -59,14 +62,20 @@ def begin_sign_on(request: HttpRequest) -> HttpResponse:
 
 @require_sign_in
 @never_cache
-@require_POST
+@sensitive_post_parameters()
+@require_get_or_post
 def link_account(request: PageRequest) -> HttpResponse:
-    """Show a link to the provider that links its account to the signed-in user."""
-    try:
-        address = _build_authorization_url(request, {"link": request.user.pk})
-    except SignOnFailed as problem:
-        return _render_refusal(request, problem)
-    return render(request, "accounts/link_sign_on.html", {"address": address, "name": settings.OIDC_NAME})
+    """Ask for a proof of identity, then show a link to the provider, whose account becomes the user's."""
+    if not is_single_sign_on_enabled():
+        raise Http404
+    form = NewFactorForm(get_posted_data(request), person=request.user, request=request)
+    content: dict[str, Any] = {"form": form, "name": settings.OIDC_NAME}
+    if request.method == "POST" and form.is_valid():
+        try:
+            content["address"] = _build_authorization_url(request, {"link": request.user.pk})
+        except SignOnFailed as problem:
+            return _render_refusal(request, problem)
+    return render(request, "accounts/link_sign_on.html", content, status=form.http_status)
 
 
 @require_sign_in

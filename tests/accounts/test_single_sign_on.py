@@ -96,7 +96,7 @@ def test_a_person_links_the_two_and_comes_in_by_either(provider: Provider, setti
     settings.OIDC_ALLOW_NEW_USERS = False
     client = Client()
     client.force_login(user("anna"))
-    page = client.post("/account/provider/link/")
+    page = client.post("/account/provider/link/", {"proof": PASSWORD})
     callback_response = client.get(authorize(page.context["address"], "u-5"))
     assert callback_response["Location"] == "/account/"
 
@@ -107,11 +107,29 @@ def test_a_person_links_the_two_and_comes_in_by_either(provider: Provider, setti
     assert not SocialAccount.objects.exists()
 
 
+@pytest.mark.parametrize("proof", [{}, {"proof": "guessed"}])
+def test_an_open_session_alone_links_no_account(provider: Provider, proof: dict[str, str]):
+    client = Client()
+    client.force_login(user("anna"))
+    assert "Your password" in client.get("/account/provider/link/").content.decode()
+    refusal = client.post("/account/provider/link/", proof)
+    assert (refusal.status_code, "address" in refusal.context) == (400, False)
+
+
+def test_who_has_nothing_to_prove_with_links_without_it(provider: Provider):
+    anna, client = user("anna"), Client()
+    anna.set_unusable_password()
+    anna.save()
+    client.force_login(anna)
+    page = client.post("/account/provider/link/")
+    assert client.get(authorize(page.context["address"], "u-5"))["Location"] == "/account/"
+
+
 def test_nobody_links_an_account_that_is_somebody_else_s(provider: Provider):
     sign_in(Client(), "u-6")
     client = Client()
     client.force_login(user("anna"))
-    page = client.post("/account/provider/link/")
+    page = client.post("/account/provider/link/", {"proof": PASSWORD})
     assert client.get(authorize(page.context["address"], "u-6")).status_code == 403
 
 

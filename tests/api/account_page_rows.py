@@ -20,7 +20,7 @@ PEOPLE: dict[str, Row] = {
     # No provider is set.
     "single-sign-on": allow_get(Open(302, anonymous=404)),
     "single-sign-on-callback": allow_get(Open(404, anonymous=404)),
-    "link-sign-on": Row((build_post(404),)),
+    "link-sign-on": Row((get(SignedIn(404)), build_post(404))),
     "unlink-sign-on": Row((build_post(302),)),
     "forgotten-password": allow_get(Open()),
     # No link was followed.
