@@ -60,8 +60,7 @@ class Schedule(TriggerKind):
 
     def get_next_due(self, spec: Mapping[str, Any], after: datetime) -> datetime | None:
         """Return the first time of the schedule after a moment."""
-        # In the hour that comes twice, the first of two equal local times may be over.
-        return next((time for time in _iterate_times(spec, after) if time > after), None)
+        return next(_iterate_times(spec, after), None)
 
     def build_due_event(self, spec: Mapping[str, Any], due_at: datetime) -> TriggerEvent:
         """Return the event of a time. It is one event, whatever the clocks of workers do."""
@@ -84,8 +83,9 @@ class Schedule(TriggerKind):
 
 def _iterate_times(spec: Mapping[str, Any], after: datetime) -> Iterator[datetime]:
     zone = _find_zone(spec) or ZoneInfo("UTC")
-    for time in CronSim(spec[CRON], after.astimezone(zone)):
-        yield time.astimezone(UTC)
+    times = (time.astimezone(UTC) for time in CronSim(spec[CRON], after.astimezone(zone)))
+    # In the hour that comes twice, the first of two equal local times may be over.
+    return (time for time in times if time > after)
 
 
 def _find_zone(spec: Mapping[str, Any]) -> ZoneInfo | None:

@@ -52,6 +52,8 @@ def test_a_time_that_comes_twice_in_autumn_runs_once() -> None:
     assert [day[:5] for day in found] == ["10-25", "10-26"]
     # At 02:10 for the second time, 02:30 of that day is over.
     assert times(BERLIN, "2026-10-25T01:10", 1) == ["10-26 01:30"]
+    shown = Schedule().list_next_times(BERLIN, moment("2026-10-25T01:10"))
+    assert [f"{time:%m-%d %H:%M}" for time in shown[:2]] == ["10-26 01:30", "10-27 01:30"]
 
 
 def test_each_hour_is_each_hour_whatever_the_clocks_do() -> None:
