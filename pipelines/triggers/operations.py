@@ -132,6 +132,8 @@ def set_enabled(*, actor: User, trigger: Trigger, is_enabled: bool) -> Trigger:
     require_unmanaged(trigger)
     with transaction.atomic():
         increment_version(trigger, None)
+        # Somebody else may have saved other settings since it was loaded.
+        trigger.refresh_from_db(fields=["spec", "is_enabled"])
         before = {"is_enabled": trigger.is_enabled}
         trigger.is_enabled = is_enabled
         trigger.due_at = _compute_due_at(trigger, get_database_time())
@@ -237,12 +239,15 @@ def _apply_spec(trigger: Trigger, spec: TriggerSpec, actor: User) -> None:
     ]
     if problems:
         raise BadInput("The trigger is not valid.", errors=problems)
+    is_same = (trigger.spec, trigger.is_enabled) == (dict(spec.spec), spec.is_enabled)
+    kept_due_at = trigger.due_at if is_same else None
     trigger.name = validate_name(spec.name)
     trigger.spec, trigger.tag, trigger.inputs = dict(spec.spec), spec.tag, dict(spec.inputs)
     trigger.conditions = list(spec.conditions)
     trigger.service_account = spec.service_account
     trigger.is_enabled = spec.is_enabled
-    trigger.due_at = _compute_due_at(trigger, get_database_time())
+    # A time that has come is not lost because somebody else changes the name.
+    trigger.due_at = kept_due_at or _compute_due_at(trigger, get_database_time())
 
 
 def _compute_due_at(trigger: Trigger, now: datetime) -> datetime | None:

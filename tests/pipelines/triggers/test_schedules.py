@@ -166,6 +166,43 @@ def test_what_was_missed_while_it_was_disabled_is_not_made_up_for(nightly: Trigg
     assert nightly.due_at == moment("2026-12-06T01:30")
 
 
+def build_spec(world: World, **more: Any) -> operations.TriggerSpec:
+    return operations.TriggerSpec(
+        **{"name": "Nightly", "spec": BERLIN, "service_account": world.service_account} | more
+    )
+
+
+def test_a_time_that_has_come_is_kept_if_the_name_is_changed(
+    nightly: Trigger, world: World, admin: User
+) -> None:
+    late = moment("2026-11-27T06:00")
+    with at_time(late):
+        operations.update_trigger(actor=admin, trigger=nightly, spec=build_spec(world, name="Each night"))
+    [firing] = work_at(late)
+    assert firing.summary == "schedule 2026-11-27 02:30 Europe/Berlin"
+    nightly.refresh_from_db()
+    assert nightly.due_at == moment("2026-11-28T01:30")
+    with at_time(moment("2026-11-28T06:00")):
+        morning = BERLIN | {"cron": "0 9 * * *"}
+        operations.update_trigger(actor=admin, trigger=nightly, spec=build_spec(world, spec=morning))
+    assert nightly.due_at == moment("2026-11-28T08:00")
+    assert len(work_at(moment("2026-11-28T07:00"))) == 1
+
+
+def test_enabling_it_keeps_a_time_that_somebody_else_has_saved(
+    nightly: Trigger, world: World, admin: User
+) -> None:
+    with at_time(NOON):
+        operations.set_enabled(actor=admin, trigger=nightly, is_enabled=False)
+        loaded = operations.list_triggers().get(pk=nightly.pk)
+        morning = BERLIN | {"cron": "0 9 * * *"}
+        changed = build_spec(world, spec=morning, is_enabled=False)
+        operations.update_trigger(actor=admin, trigger=nightly, spec=changed)
+        operations.set_enabled(actor=admin, trigger=loaded, is_enabled=True)
+    nightly.refresh_from_db()
+    assert nightly.due_at == moment("2026-11-27T08:00")
+
+
 def test_a_restored_database_makes_up_for_nothing(nightly: Trigger) -> None:
     assert clock.skip_missed_times(moment("2026-12-24T12:00")) == 1
     assert work_at(moment("2026-12-24T12:00")) == []
