@@ -27,6 +27,8 @@ GITHUB, GITLAB, BITBUCKET, PLAIN = "github", "gitlab", "bitbucket", "plain"
 _BRANCH, _TAG = "refs/heads/", "refs/tags/"
 _NO_COMMIT: Final = "0" * 40
 _LINE_CHARACTERS: Final = 200
+# The hook of a Git server of one's own sends so many at most.
+_MOST_PATHS: Final = 2000
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -186,18 +188,20 @@ def _check_paths(patterns: list[str], payload: Any) -> Check:
 
 
 def _list_changed_paths(payload: Any) -> tuple[set[str], bool]:
-    """Return the changed files of all commits, and whether the provider sent all commits."""
+    """Return the changed files of all commits, and whether the provider sent all of them."""
+    own_paths = _get_list(payload, "paths")
     commits = [commit for commit in _get_list(payload, "commits") if isinstance(commit, Mapping)]
     names = ("added", "removed", "modified")
     paths = {
         path
-        for commit in [*commits, {"modified": _get_list(payload, "paths")}]
+        for commit in [*commits, {"modified": own_paths}]
         for name in names
         for path in _get_list(commit, name)
         if isinstance(path, str)
     }
     count = payload.get("total_commits_count") if isinstance(payload, Mapping) else None
-    return paths, not isinstance(count, int) or count <= len(commits)
+    has_all_commits = not isinstance(count, int) or count <= len(commits)
+    return paths, has_all_commits and len(own_paths) < _MOST_PATHS
 
 
 def _build_event(push: Push, payload: Any, delivery_id: str, number: int) -> TriggerEvent:
@@ -372,6 +376,7 @@ def _list_plain_steps(address: str) -> list[SetupStep]:
         address=address,
         timestamp=webhook.TIMESTAMP,
         signature=webhook.SIGNATURE,
+        most_paths=_MOST_PATHS,
     )
     return [SetupStep("A Git server of your own", text, command)]
 
@@ -389,10 +394,12 @@ while read BEFORE AFTER REF; do
 import json, subprocess, sys, time
 ref, before, commit = sys.argv[1:]
 def git(*words):
-    return subprocess.run(["git", *words], capture_output=True, text=True).stdout.strip()
-list_files = ["diff", before] if before.strip("0") else ["ls-tree", "-r"]
-changed = git(list_files[0], "--name-only", *list_files[1:], commit)
-print(json.dumps({{"ref": ref, "before": before, "commit": commit, "paths": changed.splitlines()[:2000],
+    return subprocess.run(["git", *words], capture_output=True, text=True, errors="replace").stdout.strip()
+list_files = ["diff", "--no-renames", before] if before.strip("0") else ["ls-tree", "-r"]
+# Without -z, git quotes names such as café.
+changed = git(list_files[0], "--name-only", "-z", *list_files[1:], commit).split("\\0")
+paths = [path for path in changed if path][:{most_paths}]
+print(json.dumps({{"ref": ref, "before": before, "commit": commit, "paths": paths,
   "pushed_at": int(time.time()),
   "author": git("log", "-1", "--format=%an", commit), "message": git("log", "-1", "--format=%s", commit)}}))
 END

@@ -162,6 +162,9 @@ def checks_of(payload: Any, **spec: Any) -> list[str]:
         (github(), {"paths": ["infra/*"]}, ["", "None of 2 changed files is."]),
         # GitLab sends twenty commits at most: what is not listed may match.
         (github(total_commits_count=21), {"paths": ["infra/*"]}, ["", ""]),
+        # So does the hook of a server of one's own, with two thousand files.
+        (github(paths=["src/cart.py"] * 2000), {"paths": ["infra/*"]}, ["", ""]),
+        (github(paths=["src/cart.py"] * 1999), {"paths": ["infra/*"]}, ["", "None of 2 changed files is."]),
         (github("refs/tags/v1"), {"paths": ["infra/*"]}, [""]),
     ],
 )
@@ -286,9 +289,12 @@ def test_the_hook_on_the_page_sends_what_a_push_changed(tmp_path: Path) -> None:
 
     run("git", "init", "-q", "-b", "main")
     commits = []
-    for name in ("one", "two"):
-        (tmp_path / name).write_text(name)
+    for name in ("one", "Größe 2.txt"):
+        (tmp_path / name).write_text("the same")
         run("git", "add", name)
+        if commits:
+            # Git calls it renamed, and names only the new one.
+            run("git", "rm", "-q", "one")
         run("git", "commit", "-q", "-m", f"Add {name}")
         commits.append(run("git", "rev-parse", "HEAD"))
     # In place of curl, a function that prints what it would send.
@@ -302,5 +308,8 @@ def test_the_hook_on_the_page_sends_what_a_push_changed(tmp_path: Path) -> None:
     payload = json.loads(printed[-1])
     [event] = read(payload, PLAIN)
     assert event.values["commit"] == commits[1]
-    assert (event.values["message"], event.values["author"]) == ("Add two", "jane@example.com")
-    assert payload["paths"] == ["two"]
+    assert (event.values["message"], event.values["author"]) == (
+        "Add Größe 2.txt",
+        "jane@example.com",
+    )
+    assert payload["paths"] == ["Größe 2.txt", "one"]
