@@ -112,7 +112,7 @@ _Loader.yaml_implicit_resolvers = {
     ]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_BOOLEAN: Final = re.compile(r"true|True|TRUE|false|False|FALSE")
+_BOOLEAN: Final = re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z")
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _BOOLEAN, list("tTfF"))
 
 
@@ -124,7 +124,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    # PyYAML writes this line end as it is, and reads another one.
+    style = '"' if "\x85" in text else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
