@@ -73,7 +73,8 @@ def _parse_file(path: str, text: str, scope: str) -> list[ResourceDocument]:
     _check_size(path, text)
     documents = list(parse_documents(text, path, scope))
     for document in documents:
-        if document.scope != scope and not document.scope.startswith(f"{scope}/"):
+        # The account's own name is empty, and everything is below it.
+        if scope and document.scope != scope and not document.scope.startswith(f"{scope}/"):
             raise document.build_error(f"{document.scope or 'account'} is outside of {scope}", ("scope",))
     index_documents(documents)
     return documents

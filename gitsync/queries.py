@@ -7,7 +7,8 @@ from django.db.models import Model, QuerySet
 from django.urls import reverse
 
 from catalog.models import Environment, Infrastructure, Service
-from cli.resources.stored import Key, get_scope_name
+from cli.resources.stored import Key
+from cli.resources.yaml_documents import get_scope_name
 from connectors.models import Connector
 from connectors.specs.sites import parse_site_spec
 from gitsync.managed_resources import build_key

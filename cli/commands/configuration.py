@@ -13,8 +13,8 @@ from cli.options import JsonOption, ScopeOption, UrlOption, YesOption, confirm, 
 from cli.resources.application import AppliedChange, apply_plan
 from cli.resources.kinds import KINDS
 from cli.resources.plans import ChangeType, Plan, build_plan
-from cli.resources.stored import get_scope_name, list_resources, list_scopes
-from cli.resources.yaml_documents import dump_document, load_documents
+from cli.resources.stored import list_resources, list_scopes
+from cli.resources.yaml_documents import dump_document, get_scope_name, load_documents
 
 FilesOption = Annotated[
     list[Path], typer.Option("--file", "-f", help="YAML file, or folder of YAML files; repeat for several.")

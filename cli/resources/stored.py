@@ -7,6 +7,7 @@ from typing import Any, Final
 from cli.client import ApiClient, parse_scope
 from cli.errors import CliError, ExitCode
 from cli.resources.kinds import INFRASTRUCTURE, KINDS, TRIGGER, Parent, ResourceKind, Row, Spec
+from cli.resources.yaml_documents import get_scope_name
 
 _LEVELS: Final = ("account", "org")
 
@@ -49,11 +50,6 @@ class StoredResource:
 def is_same_connector(written: Any, reference: str) -> bool:
     """Return whether a document keeps the present connector: by its identifier, or with its level."""
     return written in (reference, reference.rpartition(".")[2])
-
-
-def get_scope_name(path: str) -> str:
-    """Return a scope without its root: default/demo; empty for the account."""
-    return path.strip("/").removeprefix("account").strip("/")
 
 
 def list_resources(client: ApiClient, kind: ResourceKind, scope: str) -> Iterator[StoredResource]:

@@ -210,9 +210,10 @@ def _build_document(value: Any, location: Location, default_scope: str) -> Resou
     if not isinstance(value, dict):
         fault = location.build_fault(f"must be a mapping of {', '.join(_KEYS)}")
         raise DocumentError([fault], code=ExitCode.USAGE)
+    scope = value.get("scope", default_scope)
     document = ResourceDocument(
         value.get("kind", ""),
-        _get_scope_name(value.get("scope", default_scope)),
+        get_scope_name(scope) if isinstance(scope, str) else scope,
         value.get("identifier", ""),
         value.get("spec"),  # type: ignore[arg-type]
         location,
@@ -241,9 +242,9 @@ def _find_inner_line(text: str, path: Sequence[str]) -> int:
     return Location("", 0, node).find_position(path)[0] if node is not None else 0
 
 
-def _get_scope_name(scope: Any) -> Any:
+def get_scope_name(path: str) -> str:
     """Return a scope without its root: default/demo; empty for the account."""
-    return scope.strip("/").removeprefix("account").strip("/") if isinstance(scope, str) else scope
+    return f"{path.strip('/')}/".removeprefix("account/").strip("/")
 
 
 def _find_child(node: yaml.Node, part: str) -> tuple[yaml.Node, yaml.Node] | None:

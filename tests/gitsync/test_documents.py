@@ -23,6 +23,23 @@ def test_documents_come_from_yaml_files_and_belong_to_the_scope() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "written", "scope"),
+    [
+        ("account/accounting", "", "accounting"),
+        ("account/accounting", "scope: accounting/shop\n", "accounting/shop"),
+        ("account/accounting", "scope: account/accounting/shop/\n", "accounting/shop"),
+        ("account", "", ""),
+        ("account", "scope: account\n", ""),
+        ("account", "scope: default/demo\n", "default/demo"),
+    ],
+)
+def test_a_document_belongs_to_a_scope_or_below_it(path: str, written: str, scope: str) -> None:
+    parsed = parse_files({"a.yaml": f"{written}{SERVICE}"}, Scope(path=path))
+    assert parsed.faults == ()
+    assert [document.scope for document in parsed.documents] == [scope]
+
+
+@pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [
         ("kind: [\n", 2, 1, "did not find expected node content"),
