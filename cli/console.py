@@ -53,11 +53,11 @@ def print_text(text: object, *, style: str = "", is_error: bool = False) -> None
 
 
 def print_document(text: str) -> None:
-    """Print a document for a file: unchanged, except on a terminal."""
+    """Print a document for a file: unchanged and in UTF-8, as files are read, except on a terminal."""
     if get_console().is_terminal:
         print_text(text)
     else:
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.buffer.write(f"{text}\n".encode(errors="replace"))
 
 
 def print_json(value: Any) -> None:

@@ -1,10 +1,13 @@
 """No text of the server controls the terminal."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from cli.text import clean_document, clean_line, clean_text
+from tests.fixtures.processes import ROOT
 
 
 @pytest.mark.parametrize(
@@ -36,3 +39,15 @@ def test_a_document_is_cleaned_in_keys_and_values() -> None:
 
     assert clean_document(document) == {"a": ["x", {"b": 1, "c": None}]}
     assert json.dumps(clean_document(document)) == '{"a": ["x", {"b": 1, "c": null}]}'
+
+
+def test_a_document_is_utf_8_in_a_file_whatever_the_locale() -> None:
+    script = "from cli.console import print_document; print_document('Größe → \u6f22')"
+    written = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=True,
+    )
+
+    assert written.stdout.decode() == "Größe → 漢\n"
