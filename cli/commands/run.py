@@ -1,5 +1,6 @@
 """Command `run`."""
 
+import math
 import uuid
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -122,11 +123,13 @@ def _convert(text: str, definition: Any) -> Any:
     if definition.get("type") == "Boolean" and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if definition.get("type") == "Number":
-        for number in (int, float):
+        for convert in (int, float):
             try:
-                return number(text)
+                number = convert(text)
             except ValueError:
                 continue
+            # JSON has no nan and no infinity.
+            return number if convert is int or math.isfinite(number) else text
     return text
 
 
