@@ -49,7 +49,7 @@ def build_drift_resolved(comparison: DriftComparison) -> NotificationEvent:
 def _build_event(
     event: EventType, comparison: DriftComparison, fields: Sequence[str], status: str, cause: str
 ) -> NotificationEvent:
-    infrastructure = comparison.ecs_service.infrastructure
+    infrastructure, service = comparison.ecs_service.infrastructure, comparison.ecs_service.service
     environment = infrastructure.environment if infrastructure is not None else None
     return NotificationEvent(
         event=event,
@@ -60,7 +60,8 @@ def _build_event(
         path=get_page_path("drift-of-service", comparison.pk),
         status=status,
         cause=cause,
-        services=(comparison.ecs_service.name,),
+        # What rules filter by: the text names the ECS service.
+        services=(service.identifier,) if service is not None else (),
         environments=(environment.identifier,) if environment is not None else (),
     )
 
@@ -166,7 +167,9 @@ def _get_or_create_comparisons(ecs_services: list[EcsServiceRecord]) -> dict[int
         ignore_conflicts=True,
     )
     rows = DriftComparison.objects.filter(ecs_service__in=ecs_services).select_related(
-        "ecs_service__cluster__connector__scope", "ecs_service__infrastructure__environment__scope"
+        "ecs_service__cluster__connector__scope",
+        "ecs_service__infrastructure__environment__scope",
+        "ecs_service__service",
     )
     return {row.ecs_service_id: row for row in rows}
 

@@ -1,5 +1,6 @@
 """Whoever asked is told of drift as it is found, and as it is gone."""
 
+from catalog.models import Service
 from notifications.events import EventType
 from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
@@ -37,3 +38,20 @@ def test_drift_is_told_once_as_it_is_found_and_once_as_it_is_gone(
     scan_after_sync()
     send_due_notifications()
     assert receiver.events == ["drift.found", "drift.gone"]
+
+
+def test_a_rule_for_a_service_is_told_of_drift_of_its_ecs_services(
+    drive: Drive, receiver: Receiver, ruled: Ruled
+) -> None:
+    drive.run("1.27")
+    # Most ECS services have another name than their service, for its identifier has no dash.
+    Service.objects.filter(identifier="myapp").update(identifier="shop")
+    project, filters = Scope.objects.get(path="account/default/demo"), {"services": ["shop"]}
+    ruled(project, EventType.DRIFT_FOUND, EventType.DRIFT_GONE, filters=filters)
+    for count in (3, 1):
+        change(drive, desiredCount=count)
+        scan_after_sync()
+        send_due_notifications()
+    assert receiver.events == ["drift.found", "drift.gone"]
+    assert [request.document["services"] for request in receiver.received] == [["shop"], ["shop"]]
+    assert "myapp was changed outside Slipway" in receiver.received[0].document["text"]
