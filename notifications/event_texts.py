@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from notifications.events import EventType
-
 # As many fields as a line of chat has room for.
 MOST_NAMED_FIELDS: Final = 5
 _END_PHRASES: Final = {
@@ -74,12 +72,20 @@ def list_drifted_fields(fields: Sequence[str]) -> str:
     return f"{', '.join(fields[:MOST_NAMED_FIELDS])}{f' and {more} more' if more > 0 else ''}"
 
 
-def describe_drift(event: EventType, service: str, environment: str, fields: Sequence[str] = ()) -> str:
-    """Return the sentence for an ECS service that differs from its deployment, or no longer does."""
-    location = f" in {environment}" if environment else ""
-    if event == EventType.DRIFT_GONE:
-        return f"{service} matches its last deployment again{location}."
-    return f"{service} was changed outside Slipway: {list_drifted_fields(fields)}{location}."
+def describe_drift(service: str, environment: str, fields: Sequence[str]) -> str:
+    """Return the sentence for an ECS service that differs from its deployment."""
+    return f"{service} was changed outside Slipway: {list_drifted_fields(fields)}{_locate(environment)}."
+
+
+def describe_drift_end(service: str, environment: str, reason: str) -> str:
+    """Return the sentence for one that no longer differs, or with a reason, that is not compared."""
+    if reason:
+        return f"{service} is no longer compared{_locate(environment)}: {reason}"
+    return f"{service} matches its last deployment again{_locate(environment)}."
+
+
+def _locate(environment: str) -> str:
+    return f" in {environment}" if environment else ""
 
 
 def describe_delegate(name: str, *, is_away: bool) -> str:

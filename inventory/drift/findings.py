@@ -21,7 +21,7 @@ from inventory.drift.documents.differences import FieldDifference
 from inventory.drift.redaction import DriftMasks, compute_drift_fingerprint, redact_path, redact_value
 from inventory.models.drift import Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
-from notifications.event_texts import describe_drift, list_drifted_fields
+from notifications.event_texts import describe_drift, describe_drift_end, list_drifted_fields
 from notifications.events import EventType, NotificationEvent
 from notifications.outbox import notify
 from rbac.audit import record_audit_entry
@@ -35,34 +35,40 @@ def build_drift_detected(comparison: DriftComparison, drifts: Sequence[Drift]) -
     return _build_event(
         EventType.DRIFT_FOUND,
         comparison,
-        names,
+        describe_drift(comparison.ecs_service.name, _get_environment_name(comparison), names),
         DriftComparison.State.DRIFTED,
         f"{list_drifted_fields(names)}. {drifts[0].attribution}",
     )
 
 
 def build_drift_resolved(comparison: DriftComparison) -> NotificationEvent:
-    """Return the event for an ECS service that matches its deployment again."""
-    return _build_event(EventType.DRIFT_GONE, comparison, [], DriftComparison.State.IN_STEP, "")
+    """Return the event for an ECS service that matches its deployment again, or is no longer compared."""
+    is_compared = comparison.state != DriftComparison.State.NOT_COMPARED
+    reason = "" if is_compared else comparison.reason
+    text = describe_drift_end(comparison.ecs_service.name, _get_environment_name(comparison), reason)
+    status = DriftComparison.State.IN_STEP if is_compared else DriftComparison.State.NOT_COMPARED
+    return _build_event(EventType.DRIFT_GONE, comparison, text, status, "")
+
+
+def _get_environment_name(comparison: DriftComparison) -> str:
+    infrastructure = comparison.ecs_service.infrastructure
+    return infrastructure.environment.name if infrastructure is not None else ""
 
 
 def _build_event(
-    event: EventType, comparison: DriftComparison, fields: Sequence[str], status: str, cause: str
+    event: EventType, comparison: DriftComparison, text: str, status: str, cause: str
 ) -> NotificationEvent:
     infrastructure, service = comparison.ecs_service.infrastructure, comparison.ecs_service.service
-    environment = infrastructure.environment if infrastructure is not None else None
     return NotificationEvent(
         event=event,
         scope=comparison.scope,
-        text=describe_drift(
-            event, comparison.ecs_service.name, environment.name if environment is not None else "", fields
-        ),
+        text=text,
         path=get_page_path("drift-of-service", comparison.pk),
         status=status,
         cause=cause,
         # What rules filter by: the text names the ECS service.
         services=(service.identifier,) if service is not None else (),
-        environments=(environment.identifier,) if environment is not None else (),
+        environments=(infrastructure.environment.identifier,) if infrastructure is not None else (),
     )
 
 
@@ -75,6 +81,12 @@ _COMPARISON_FIELDS: Final = (
     "compared_at",
 )
 """The columns of a comparison that a scan writes."""
+_RELATIONS: Final = (
+    "ecs_service__cluster__connector__scope",
+    "ecs_service__infrastructure__environment__scope",
+    "ecs_service__service",
+)
+GONE_REASON: Final = "The ECS service was deleted."
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,7 @@ class DriftFindings:
     `compared_at` has the last comparison before this one, by the key of the comparison.
     """
 
-    compared_at: Mapping[int, datetime | None]
+    compared_at: dict[int, datetime | None]
     detected: list[NewDrift] = field(default_factory=list)
     resolved: list[Drift] = field(default_factory=list)
     resolved_comparisons: list[DriftComparison] = field(default_factory=list)
@@ -148,10 +160,25 @@ def _compare_services(
         comparison = comparisons[row.pk]
         result = compare_service(context, row, comparison)
         _apply_result(context, comparison, result, open_drifts.get(comparison.pk, {}), findings, masks)
+    gone = _end_gone_comparisons(context, findings)
     _save_findings(context, findings)
-    DriftComparison.objects.bulk_update(comparisons.values(), _COMPARISON_FIELDS)
-    if any(row.state != states[row.pk] for row in comparisons.values()):
+    DriftComparison.objects.bulk_update([*comparisons.values(), *gone], _COMPARISON_FIELDS)
+    if gone or any(row.state != states[row.pk] for row in comparisons.values()):
         publish_badges_changed()
+
+
+def _end_gone_comparisons(context: ComparisonContext, findings: DriftFindings) -> list[DriftComparison]:
+    """End the comparisons of ECS services that were deleted, and return them."""
+    rows = DriftComparison.objects.filter(
+        ecs_service__cluster=context.cluster, ecs_service__gone_at__isnull=False
+    )
+    gone = list(rows.exclude(state=DriftComparison.State.NOT_COMPARED).select_related(*_RELATIONS))
+    open_drifts = _get_open_drifts({row.pk: row for row in gone}) if gone else {}
+    for comparison in gone:
+        findings.compared_at[comparison.pk] = comparison.compared_at
+        comparison.state, comparison.reason = DriftComparison.State.NOT_COMPARED, GONE_REASON
+        _end_drift(comparison, open_drifts.get(comparison.pk, {}), findings)
+    return gone
 
 
 def _get_or_create_comparisons(ecs_services: list[EcsServiceRecord]) -> dict[int, DriftComparison]:
@@ -166,11 +193,7 @@ def _get_or_create_comparisons(ecs_services: list[EcsServiceRecord]) -> dict[int
         ],
         ignore_conflicts=True,
     )
-    rows = DriftComparison.objects.filter(ecs_service__in=ecs_services).select_related(
-        "ecs_service__cluster__connector__scope",
-        "ecs_service__infrastructure__environment__scope",
-        "ecs_service__service",
-    )
+    rows = DriftComparison.objects.filter(ecs_service__in=ecs_services).select_related(*_RELATIONS)
     return {row.ecs_service_id: row for row in rows}
 
 
@@ -194,7 +217,7 @@ def _apply_result(
     if result.desired is None:
         comparison.state = result.state
         if result.state == DriftComparison.State.NOT_COMPARED:
-            findings.resolved += open_drifts.values()
+            _end_drift(comparison, open_drifts, findings)
         return
     comparison.execution = result.desired.execution
     mask = masks.get_mask(comparison, result.desired) if result.differences else None
@@ -212,6 +235,15 @@ def _apply_result(
     if created:
         findings.detected.append(NewDrift(comparison, result.desired, created))
     comparison.state = _compute_state(current)
+
+
+def _end_drift(
+    comparison: DriftComparison, open_drifts: Mapping[tuple[str, str], Drift], findings: DriftFindings
+) -> None:
+    """Resolve all drift of an ECS service that is no longer compared."""
+    findings.resolved += open_drifts.values()
+    if open_drifts:
+        findings.resolved_comparisons.append(comparison)
 
 
 def _build_drift_row(

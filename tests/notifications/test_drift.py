@@ -1,12 +1,17 @@
 """Whoever asked is told of drift as it is found, and as it is gone."""
 
+from django.utils import timezone
+
 from catalog.models import Service
+from deployments.models import StepExecution
+from inventory.models.drift import Drift
+from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from notifications.events import EventType
 from notifications.outbox_sender import send_due_notifications
 from rbac.models import Scope
 from tests.deployments.conftest import _full_buckets, drive
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.scans import scan_after_sync
+from tests.inventory.drift.scans import run_whole_scan, scan_after_sync
 from tests.notifications.conftest import Ruled
 from tests.notifications.webhook_receiver import Receiver
 
@@ -55,3 +60,39 @@ def test_a_rule_for_a_service_is_told_of_drift_of_its_ecs_services(
     assert receiver.events == ["drift.found", "drift.gone"]
     assert [request.document["services"] for request in receiver.received] == [["shop"], ["shop"]]
     assert "myapp was changed outside Slipway" in receiver.received[0].document["text"]
+
+
+def find_drift_after_deployment(drive: Drive, ruled: Ruled) -> None:
+    drive.run("1.27")
+    ruled(Scope.objects.get(path="account/default/demo"), EventType.DRIFT_FOUND, EventType.DRIFT_GONE)
+    change(drive, desiredCount=3)
+    scan_after_sync()
+    send_due_notifications()
+
+
+def test_the_drift_of_a_deleted_ecs_service_is_over(drive: Drive, receiver: Receiver, ruled: Ruled) -> None:
+    find_drift_after_deployment(drive, ruled)
+    drive.call("ecs", "DeleteService", {"cluster": "demo", "service": "myapp", "force": True})
+    EcsServiceRecord.objects.update(gone_at=timezone.now())
+    for _ in range(2):
+        run_whole_scan(SyncedCluster.objects.get())
+        send_due_notifications()
+    assert receiver.events == ["drift.found", "drift.gone"]
+    document = receiver.received[-1].document
+    assert (document["status"], document["url"]) == ("NOT_COMPARED", receiver.received[0].document["url"])
+    assert "myapp is no longer compared" in document["text"]
+    assert not Drift.objects.filter(resolved_at=None).exists()
+
+
+def test_the_drift_of_an_ecs_service_whose_pair_was_deployed_is_over(
+    drive: Drive, receiver: Receiver, ruled: Ruled
+) -> None:
+    find_drift_after_deployment(drive, ruled)
+    step = StepExecution.objects.get(outputs__has_key="serviceName")
+    step.outputs = {**step.outputs, "serviceName": "myapp__2"}
+    step.save(update_fields=["outputs"])
+    for _ in range(2):
+        scan_after_sync()
+        send_due_notifications()
+    assert receiver.events == ["drift.found", "drift.gone"]
+    assert "The last deployment went to myapp__2" in receiver.received[-1].document["text"]
