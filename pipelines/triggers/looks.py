@@ -83,8 +83,9 @@ def _record(watch: TriggerWatch, claimed_until: datetime, result: Look) -> bool:
         claimed = TriggerWatch.objects.filter(pk=watch.pk, due_at=claimed_until)
         if not claimed.update(**values):
             return False
-        for event in result.events:
-            record_event(watch.trigger, event, now=now)
+        # The events of a look keep their order: the newest push starts the last run.
+        for place, event in enumerate(result.events):
+            record_event(watch.trigger, event, now=now + timedelta(microseconds=place))
         for event, reason in result.refused:
             record_event(watch.trigger, event, now=now, refusal=reason)
     if watch.lookup is not None and watch.lookup != result.lookup:

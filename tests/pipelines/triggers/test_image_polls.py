@@ -88,6 +88,19 @@ def test_the_first_look_starts_nothing_and_later_ones_what_was_pushed(world: Wor
     assert (watch.problem, watch.looked_at is not None, watch.lookup) == ("", True, None)
 
 
+def test_the_pushes_of_a_look_keep_their_order(
+    world: World, hub: Registry, admin: User, browse: Browse
+) -> None:
+    trigger = create_poll(world)
+    look_now()
+    hub.tags |= {f"v{number}": TWO for number in range(2, 10)}
+    pushed = [f"v{number}" for number in range(2, 10)]
+    assert look_now() == pushed
+    assert list(TriggerFiring.objects.order_by("received_at").values_list("values__tag", flat=True)) == pushed
+    listed = browse(admin).get(f"/api/v1/triggers/{trigger.pk}/firings").json()["results"]
+    assert [row["summary"].partition(":")[2].split()[0] for row in listed] == pushed[::-1]
+
+
 def test_a_push_that_the_registry_reports_too_starts_one_run(world: World, hub: Registry) -> None:
     trigger = create_poll(world)
     look_now()
