@@ -109,10 +109,10 @@ def list_service_states(
     principal: Principal, services: Sequence[Service], now: datetime
 ) -> list[ServiceState]:
     """Return the state of each service, in the same order; three queries."""
-    running_services = list_running_services(principal, services, limit=MAX_LISTED_ECS_SERVICES)
-    is_incomplete = len(running_services) == MAX_LISTED_ECS_SERVICES
+    running_services = list_running_services(principal, services, limit=MAX_LISTED_ECS_SERVICES + 1)
+    is_incomplete = len(running_services) > MAX_LISTED_ECS_SERVICES
     states = {service.pk: ServiceState(service, is_incomplete=is_incomplete) for service in services}
-    for item in running_services:
+    for item in running_services[:MAX_LISTED_ECS_SERVICES]:
         row = item.ecs_service
         state = states[row.service_id or 0]
         state.running_services.append(item)

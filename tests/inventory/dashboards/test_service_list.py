@@ -157,5 +157,9 @@ def test_a_service_beyond_the_limit_of_a_page_is_unknown_and_not_undeployed(
     monkeypatch.setattr("inventory.dashboards.service_list.MAX_LISTED_ECS_SERVICES", 1)
     unused_service = Service.objects.create(scope=world.scope, identifier="spare", name="Spare")
     states = list_service_states(admin, [world.service, unused_service], timezone.now())
+    assert [state.health for state in states] == ["HEALTHY", ""], "as many as the limit are all of them"
+    record.pk, record.name, record.arn = None, "z_last", f"{record.arn}/z_last"
+    record.save(force_insert=True)
+    states = list_service_states(admin, [world.service, unused_service], timezone.now())
     assert {state.health for state in states} == {"UNKNOWN"}
     assert "at most 1 ECS services" in states[1].reason
