@@ -4,6 +4,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from connectors.secret_expressions import EXPRESSION_PATTERN, find_expressions, is_secret_expression
@@ -31,6 +32,9 @@ def format_value(value: Any) -> str:
     """Return a value as text, in JSON for lists and mappings."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        # Python writes 0.00001 as 1e-05, which forms and many programs do not read.
+        return format(Decimal(repr(value)), "f")
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 

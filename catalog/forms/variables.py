@@ -10,6 +10,7 @@ from django.forms import BaseFormSet, formset_factory
 from catalog.operations import describe_variable_problem
 from catalog.overrides.variables import VariableValue
 from guards.limits import VARIABLES
+from steps.expressions import format_value
 from web.forms.page_forms import LinesField, PageForm, show_lines
 
 _NUMBER_PATTERN = re.compile(r"-?\d{1,15}(\.\d{1,15})?\Z", re.ASCII)
@@ -117,7 +118,7 @@ def build_variable_formset(
         {
             "name": name,
             "kind": _detect_kind(value),
-            "value": _format_value(value),
+            "value": format_value(value),
             "required": name in required,
         }
         for name, value in (variables or {}).items()
@@ -129,10 +130,6 @@ def _detect_kind(value: VariableValue) -> str:
     if isinstance(value, bool):
         return BOOLEAN
     return NUMBER if isinstance(value, int | float) else TEXT
-
-
-def _format_value(value: VariableValue) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class FormWithVariables(PageForm):

@@ -7,6 +7,7 @@ from typing import Any
 
 from guards.limits import INPUT_CHARACTERS
 from guards.patterns import describe_pattern_problem, is_full_match
+from steps.expressions import format_value
 
 InputValue = str | int | float | bool
 STRING, NUMBER, BOOLEAN, SECRET = "String", "Number", "Boolean", "Secret"
@@ -99,7 +100,7 @@ class RunInputs:
 
 def format_variable_value(value: Any) -> str:
     """Format a value as text."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return format_value(value)
 
 
 def parse_variables(definitions: Mapping[str, Any]) -> tuple[PipelineVariable, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from catalog.forms.variables import build_variable_formset
 from catalog.models import Environment, Infrastructure, Service, ServiceOverride
 from catalog.operations import OverrideSpec, override_service
 from connectors.models import Connector
@@ -31,6 +32,16 @@ def client(admin: User, browse: Browse) -> Client:
 
 def read_text(response: Any) -> str:
     return str(response.content.decode())
+
+
+@pytest.mark.parametrize("text", ["0.00001", "-0.0000001", "123456789012345.5", "3"])
+def test_a_number_is_shown_as_it_was_entered(text: str) -> None:
+    row = {"variables-0-name": "rate", "variables-0-kind": "Number", "variables-0-value": text}
+    counts = {"variables-TOTAL_FORMS": "1", "variables-INITIAL_FORMS": "0"}
+    entered = build_variable_formset(row | counts)
+    assert entered.is_valid()
+    (shown, _) = build_variable_formset(None, entered.variables()).forms
+    assert shown["value"].value() == text
 
 
 def test_an_environment_is_made_from_a_name_and_typed_variables(project: Scope, client: Client):

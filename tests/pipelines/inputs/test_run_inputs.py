@@ -15,7 +15,14 @@ from deployments.journal.secret_values import list_stage_secrets
 from deployments.models import Execution
 from guards.patterns import describe_pattern_problem, is_full_match
 from pipelines.inputs.input_sets import InputSetSpec, create_input_set
-from pipelines.inputs.variables import find_variable_problems, parse_variables, validate_inputs
+from pipelines.inputs.variables import (
+    NUMBER,
+    PipelineVariable,
+    find_variable_problems,
+    format_variable_value,
+    parse_variables,
+    validate_inputs,
+)
 from pipelines.models import InputSet, Pipeline
 from rbac.models import Scope, User
 from tests.api.sample_project import World, make_world
@@ -348,3 +355,11 @@ def test_what_an_edit_changes_is_shown_before_and_nobody_overrides_unseen(
     assert client.post(address, data | {"version": 2}).status_code == 302
     input_set.refresh_from_db()
     assert input_set.inputs == {"version": "v2"}
+
+
+@pytest.mark.parametrize("text", ["0.00001", "-0.0000001", "100000000000000.5", "7"])
+def test_a_form_reads_the_number_that_it_shows(text: str) -> None:
+    variable = PipelineVariable("rate", NUMBER)
+    value = variable.parse_value(text)
+    assert variable.describe_problem(value) == ""
+    assert variable.parse_value(format_variable_value(value)) == value
