@@ -10,7 +10,7 @@ from cli.console import print_text
 from cli.errors import CliError, ExitCode
 from cli.watch.results import get_label
 
-_LABEL: Final = re.compile(r"(?:(?P<pipeline>[\w.-]+)#)?#?(?P<number>\d{1,9})")
+_LABEL: Final = re.compile(r"(?:(?P<pipeline>[\w.$-]+)#)?#?(?P<number>\d{1,9})")
 
 
 def find_resource(client: ApiClient, collection: str, identifier: str, scope: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 
 from delegates.models import Delegate
 from deployments.models import Execution, Interrupt
+from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from tests.fixtures.command_line import CommandLine, sign_in
 from tests.fixtures.engine_driver import Drive
@@ -56,6 +57,17 @@ def test_a_number_of_several_pipelines_is_not_guessed(deployer_line: CommandLine
     assert answer.returncode == 2
     assert "rolling_demo#1 in default/demo" in answer.stderr
     assert "canary_demo#1 in default/demo" in answer.stderr
+
+
+def test_a_listed_execution_is_found_by_its_label(deployer_line: CommandLine, drive: Drive) -> None:
+    drive.start("1.27")
+    Pipeline.objects.filter(identifier="rolling_demo").update(identifier="shop$live")
+
+    label = deployer_line.run("executions").stdout.splitlines()[1].split("\t")[0]
+    shown = deployer_line.run("executions", "show", label)
+
+    assert label == "shop$live#1"
+    assert shown.returncode == 0, shown.stderr
 
 
 def test_without_the_permission_the_missing_one_is_named(tmp_path: Path, deployer_line: CommandLine) -> None:
