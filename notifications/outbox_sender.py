@@ -259,7 +259,8 @@ def expire_notifications(now: datetime) -> int:
     ended = dead.update(
         status=FAILED, ended_at=now, claimed_until=None, reason="The result of the last attempt is unknown."
     )
-    expired = waiting.filter(deadline_at__lte=now)
+    # What waits for a digest has not been tried yet: the digest has a deadline of its own.
+    expired = waiting.filter(build_released_filter(), deadline_at__lte=now)
     untried = expired.filter(reason="")
     ended += untried.update(
         status=FAILED,

@@ -77,6 +77,19 @@ def test_a_digest_that_is_refused_is_sent_again_before_the_next_one(
     assert receiver.ids[0] == receiver.ids[1]
 
 
+def test_a_burst_of_more_digests_than_a_day_has_loses_nothing(
+    ruled: Ruled, project: Scope, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("notifications.digests.EVENTS_PER_DIGEST", 2)
+    ruled(project, FAILED, digest_minutes=720)
+    tell(project, 6)
+    for minutes in (0, 721, 1442):
+        moment = later(minutes)
+        send_due_notifications(now=lambda moment=moment: moment)
+    assert receiver.events == ["digest"] * 3
+    assert not Notification.objects.filter(status="FAILED").exists()
+
+
 def test_a_test_and_a_repetition_do_not_wait(
     rule: NotificationRule, project: Scope, receiver: Receiver, admin: User
 ) -> None:
