@@ -25,7 +25,6 @@ from web.http.problems import BadInput
 PROVIDER, BRANCHES, TAGS, PATHS = "provider", "branches", "tags", "paths"
 GITHUB, GITLAB, BITBUCKET, PLAIN = "github", "gitlab", "bitbucket", "plain"
 _BRANCH, _TAG = "refs/heads/", "refs/tags/"
-_NO_COMMIT: Final = "0" * 40
 _LINE_CHARACTERS: Final = 200
 # The hook of a Git server of one's own sends so many at most.
 _MOST_PATHS: Final = 2000
@@ -49,7 +48,8 @@ class Push:
 
     @property
     def is_deletion(self) -> bool:
-        return self.after in ("", _NO_COMMIT)
+        # SHA-256 has 64 digits.
+        return not self.after.strip("0")
 
 
 @register_kind

@@ -121,6 +121,7 @@ def test_a_tag_has_the_commit_that_it_points_to(provider: str, payload: Any) -> 
 
 def test_deletions_pings_and_other_events_are_no_events() -> None:
     assert read(github(after=NONE)) == []
+    assert read(gitlab(before="1" * 64, after="0" * 64, checkout_sha=None, commits=[]), GITLAB) == []
     assert read({"zen": "Keep it logically awesome."}, X_GitHub_Event="ping") == []
     assert read(gitlab(), GITLAB, X_Gitlab_Event="Merge Request Hook") == []
     deleted = bitbucket()
