@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Final
 
 from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
@@ -10,6 +11,8 @@ from notifications.events import EventType
 
 # A message of Discord has 2,000 characters, and the link comes last.
 OUTPUT_LINES, DIGEST_LINES, LINE_CHARACTERS = 5, 8, 160
+# PagerDuty keeps no more of a key.
+KEY_CHARACTERS: Final = 255
 
 
 class Severity(StrEnum):
@@ -127,4 +130,6 @@ def _build_key(event: EventType, document: Mapping[str, Any]) -> str:
     # Only the page tells ECS services of one name, or Git syncs of one name, apart.
     page = document["url"] if kind in (EventType.DRIFT_FOUND, EventType.GIT_SYNC_FAILED) else ""
     subject = document["execution"] or document["delegate"] or page or document["id"]
-    return f"slipway/{document['scope']}/{kind}/{subject}"[:255]
+    key = f"slipway/{document['scope']}/{kind}/{subject}"
+    # Cut, keys of a scope with long identifiers would be the same.
+    return key if len(key) <= KEY_CHARACTERS else f"slipway/{kind}/{sha256(key.encode()).hexdigest()}"

@@ -221,6 +221,23 @@ def test_opsgenie_gets_an_alert_with_priority_and_alias_and_its_end(receiver: Re
     assert end.path.startswith("/v2/alerts/slipway%2Faccount%2Fdrift.found%2F7/close")
 
 
+def test_executions_of_a_scope_with_long_identifiers_have_keys_of_their_own() -> None:
+    scope = Scope(path=f"account/{'o' * 128}/{'p' * 128}")
+    keys = {
+        build_message(
+            build_document(
+                NotificationEvent(event, scope, "It failed.", "/", execution=str(UUID(int=number))),
+                UUID(int=7),
+                get_database_time(),
+            )
+        ).key
+        for event in (EventType.EXECUTION_FAILED, EventType.APPROVAL_WAITING)
+        for number in (1, 2)
+    }
+    assert len(keys) == 4
+    assert max(map(len, keys)) <= 255
+
+
 def _build_key(event: EventType, path: str, **fields: Any) -> str:
     fact = NotificationEvent(event, Scope.objects.account(), "Text", path, **fields)
     return build_message(build_document(fact, UUID(int=7), get_database_time())).key
