@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from cli.client import ApiClient
 from cli.resources.kinds import INFRASTRUCTURE, KINDS, PIPELINE, Spec
@@ -157,17 +158,28 @@ def _compare(
         return Change(ChangeType.CREATE, key, document, after=after)
     if kind is INFRASTRUCTURE and is_same_connector(after["connector"], stored.connector_reference):
         after["connector"] = stored.row["connector"]
-    if stored.spec == after:
+    if is_same_value(stored.spec, after):
         return None
     current, etag = read_resource(client, stored)
     before = current.spec
-    if before == after:
+    if is_same_value(before, after):
         return None
     for name in kind.fixed:
         if before[name] != after[name]:
             message = f"{name} of {key} is {before[name]} and cannot change"
             raise document.build_error(message, ("spec", name))
     return Change(ChangeType.UPDATE, key, document, current, etag, before, after)
+
+
+def is_same_value(first: Any, second: Any) -> bool:
+    """Return whether two values are the same in a document, where true is not the number 1 as in Python."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(
+            is_same_value(value, second[name]) for name, value in first.items()
+        )
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(is_same_value, first, second))
+    return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
 
 
 def _build_deletion(client: ApiClient, stored: StoredResource) -> Change:

@@ -8,6 +8,7 @@ from django.db.models import Model
 
 from cli.errors import CliError
 from cli.resources.kinds import INFRASTRUCTURE, KINDS, Spec
+from cli.resources.plans import is_same_value
 from cli.resources.stored import Key, StoredResource, is_same_connector, read_resource
 from gitsync.editing import build_resource_key, find_managed_row
 from gitsync.local_api import LocalApiClient
@@ -52,7 +53,7 @@ def prepare_proposal(resource: Model, actor: User, perform: Perform) -> Callable
     except CliError as error:
         raise Conflict(f"{error.message} {error.next_step}".strip()) from error
     before, after = _build_specs(present, changed)
-    if before == after:
+    if is_same_value(before, after):
         raise BadInput("Nothing was changed, so there is nothing to commit.")
     return lambda: _store(row, key, actor, before, after)
 

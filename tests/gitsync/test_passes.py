@@ -95,6 +95,15 @@ def test_a_change_in_slipway_is_shown_as_drift_until_someone_syncs(run_pass: Run
     assert sync.cause == "POLL"
 
 
+def test_true_and_the_number_1_are_two_values(run_pass: RunPass, git_server: GitServer) -> None:
+    run_pass()
+    for written, value in (("true", True), ("1", 1), ("false", False), ("0", 0)):
+        text = ENVIRONMENT.replace("{name: Test}", f"{{name: Test, variables: {{debug: {written}}}}}")
+        git_server.commit({"slipway/environments.yaml": text})
+        assert run_pass().state == "SYNCED"
+        assert Environment.objects.get().variables["debug"] is value
+
+
 def test_who_syncs_during_a_pass_is_named_by_the_next_one(
     run_pass: RunPass, git_sync: GitSync, admin: User
 ) -> None:
