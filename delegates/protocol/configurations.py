@@ -12,14 +12,20 @@ from connectors.secret_expressions import parse_secret_reference, replace_by_var
 from connectors.secret_managers.base import SecretUnreadable
 from connectors.secret_values import read_secret_value
 from delegates.live import publish_delegates_changed
-from delegates.models import ConfigurationRun, DelegateConfiguration, DelegateEvent, DelegateInstance
+from delegates.models import (
+    ConfigurationRun,
+    Delegate,
+    DelegateConfiguration,
+    DelegateEvent,
+    DelegateInstance,
+)
 from delegates.protocol.events import get_instance_label, record_event
 from delegates.protocol.requests import AgentReply, AgentRequest, build_field_error, replace_unstorable
 from delegates.protocol.sessions import get_session_instance
 from guards.limits import START_SCRIPT_OUTPUT_CHARACTERS
 from guards.masks import HidingMask, SecretMask
 from web.clock import get_database_time
-from web.http.problems import Conflict
+from web.http.problems import Conflict, ServiceUnavailable
 
 SECRETS_FEATURE: Final = "configuration-secrets"
 """Name in `delegates.agent.FEATURES` of agents that fetch the values of a script and hide them."""
@@ -92,13 +98,13 @@ def serialize_configurations(
     """Return the configurations of instances in the agent protocol, by instance; delegates must be loaded.
 
     They have no values of secrets. An instance that could not get the values gets no script, and an event
-    says why.
+    says why. A disabled delegate gets nothing until it is enabled.
     """
     scripts: dict[int, AgentScript] = {}
     documents = {}
     for instance in instances:
         configuration = instance.delegate.configuration
-        if configuration is None:
+        if configuration is None or not _is_enabled(instance):
             continue
         if configuration.pk not in scripts:
             scripts[configuration.pk] = build_agent_script(configuration)
@@ -115,6 +121,10 @@ def serialize_configurations(
             "timeout_seconds": configuration.timeout_seconds,
         }
     return documents
+
+
+def _is_enabled(instance: DelegateInstance) -> bool:
+    return instance.delegate.admission == Delegate.Admission.ENABLED
 
 
 def _describe_refusal(
@@ -142,9 +152,11 @@ def send_secrets_request(request: AgentRequest) -> AgentReply:
     """POST /agent/v1/configuration/secrets: an agent takes the values of the script that it is about to run.
 
     Only this answer has values, never a socket. Raises `Conflict` if the agent may not have them, or not any
-    more.
+    more, and `ServiceUnavailable`, after which it asks again, while its delegate is disabled.
     """
     instance, fields = get_session_instance(request.bearer), request.fields()
+    if not _is_enabled(instance):
+        raise ServiceUnavailable("The delegate is disabled.")
     configuration = _require_own_configuration(instance, fields.body.get("configuration_id"))
     script = build_agent_script(configuration)
     refusal = _describe_refusal(instance, configuration, script)

@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from delegates.connectivity import LATE_AFTER
 from delegates.live import publish_delegates_changed
 from delegates.models import (
+    Delegate,
     DelegateEvent,
     DelegateInstance,
     DelegateTask,
@@ -266,6 +267,8 @@ def _list_changed_configurations(
 
 def _lacks_configuration(instance: _InstanceColumns, reported: str | None) -> bool:
     """Return whether the reported revision is not the current one, so that a lost answer is sent again."""
+    if instance.delegate__admission != Delegate.Admission.ENABLED:
+        return False
     if reported is None:
         return _has_changed_configuration(instance)
     current = configurations.build_revision(

@@ -12,13 +12,14 @@ from connectors.operations import create_secret, delete_secret, update_secret
 from delegates.agent import FEATURES
 from delegates.models import ConfigurationRun, Delegate, DelegateConfiguration, DelegateEvent, DelegateToken
 from delegates.operations.configurations import create_configuration
+from delegates.operations.delegates import disable_delegate, enable_delegate
 from delegates.protocol.configurations import SECRETS_FEATURE
 from delegates.protocol.heartbeats import Heartbeat, record_heartbeats
 from rbac.models import Scope, User
 from tests.delegates.protocol.fake_agents import Agent, build_registration, register_agent, send_request
 from tests.fixtures.delegates import make_delegate
 from tests.secret_watch.marker import planted
-from web.http.problems import BadInput, Conflict
+from web.http.problems import BadInput, Conflict, ServiceUnavailable
 
 SCRIPT = (
     'login --user deploy "<+secrets.getValue("account.token")>" && echo <+secrets.getValue("account.token")>'
@@ -92,6 +93,19 @@ def test_a_new_value_is_announced_to_the_agents_once(agent: Agent, secret: Secre
     update_secret(actor=admin, secret=secret, name="Registry")
     assert beat(agent) is None
     assert list_refusals() == []
+
+
+def test_a_disabled_delegate_gets_no_script_and_no_values_until_it_is_enabled(
+    agent: Agent, secret: Secret, admin: User
+) -> None:
+    delegate = disable_delegate(actor=admin, delegate=agent.instance.delegate)
+    update_secret(actor=admin, secret=secret, value=planted("-of-today"))
+    assert (beat(agent), beat(agent, revision="")) == (None, None)
+    with pytest.raises(ServiceUnavailable):
+        take_secrets(agent)
+    enable_delegate(actor=admin, delegate=delegate)
+    assert beat(agent) is not None
+    assert take_secrets(agent)["environment"] == {"SLIPWAY_VALUE_1": planted("-of-today")}
 
 
 def test_a_configuration_in_a_lost_answer_is_sent_again_until_the_agent_has_it(
