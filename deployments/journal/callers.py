@@ -194,8 +194,11 @@ class JournalCaller:
         return dict(json.loads(row.result or "{}"))
 
     def _replace_call(self, row: AwsCall, service: str, operation: str, params: Mapping[str, Any]) -> AwsCall:
-        """Replace a write that was certainly not sent; its reads were repeated."""
-        if not row.is_write or row.state != CallState.NOT_SENT or row.operation != operation:
+        """Replace a call that was certainly not sent: the reads before it were repeated.
+
+        They may show that its write is needed no more, so that another call comes next.
+        """
+        if row.state != CallState.NOT_SENT:
             raise JournalMismatch(f"{row.operation} became {operation}")
         return self._context.build_call(row.number, service, operation, params, replaced=row)
 

@@ -185,6 +185,7 @@ class EngineStepContext(AwsClients):
             "parameters": to_json(params),
             "preview": redact_parameters(params, self.reconcile_context.mask),
             "result": "",
+            "error": None,
         }
         if row.pk is not None:
             self.reconcile_context.change(row, **columns)

@@ -134,6 +134,21 @@ def test_an_abort_stops_the_tasks(job: Job, roll_back: bool) -> None:
     assert (effects["StopTask"], effects["DeregisterTaskDefinition"]) == (1, 1)
 
 
+def test_a_task_that_ends_before_its_throttled_stop_is_repeated_does_not_hold_up_the_end(job: Job) -> None:
+    drive = job()
+    execution = drive.start("1.27")
+    drive.pass_time(40)
+    drive.sandbox.fault("throttle", service="ecs", operation="StopTask", count=1)
+    abort_execution(actor=drive.deployer, execution=execution)
+    drive.reconcile()
+    (task,) = tasks_of(drive, execution)
+    drive.call("ecs", "StopTask", {"cluster": "demo", "task": task["taskArn"]})
+    drive.until_over(execution)
+    assert _get_result(execution) == ("ABORTED", "ABORTED")
+    assert Counter(drive.effects())["DeregisterTaskDefinition"] == 1
+    assert not execution.calls.filter(state="NOT_SENT").exists(), "the next call replaced the stop"
+
+
 def test_a_lost_answer_runs_nothing_twice(job: Job) -> None:
     drive = job(more="count: 3")
     drive.sandbox.fault("lost_answer", service="ecs", operation="RunTask", count=1)
