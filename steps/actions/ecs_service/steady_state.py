@@ -143,18 +143,25 @@ class WaitForSteadyState(Action):
 
     def check_at_timeout(self, context: StepContext) -> ActionFailed | bool:
         progress, name = context.progress, context.get_output("serviceName")
-        if "first failure" in progress and _COMPLETED_AT_KEY not in progress:
-            return build_failure_from_notes(progress["first failure"], "TIMED_OUT")
         own_deployment = build_own_deployment(context)
         service = context.observe_service(name).service
-        is_calm = progress.get(FAILURES_KEY, 0) == progress.get(EARLIER_FAILURES_KEY, 0)
-        if evaluate_deployment(service, own_deployment) is HealthVerdict.COMPLETED and is_calm:
+        if (
+            evaluate_deployment(service, own_deployment) is HealthVerdict.COMPLETED
+            and service is not None
+            and self._may_end_watch(context, service)
+        ):
             context.log("The step timeout has passed, so the service is no longer watched")
             return self._succeed(context, name)
-        if service is not None:
+        if service is not None and "first failure" not in progress:
             log_first_diagnosis(context, service, own_deployment, self.fail_fast)
         failure = progress.get("first failure")
         return build_failure_from_notes(failure, "TIMED_OUT") if failure else False
+
+    def _may_end_watch(self, context: StepContext, service: EcsService) -> bool:
+        """Return whether completion needs no proof: no task failed since, or a health check reports it."""
+        progress = context.progress
+        is_calm = progress.get(FAILURES_KEY, 0) == progress.get(EARLIER_FAILURES_KEY, 0)
+        return is_calm or not self._is_watched(context, service)
 
     def log_success(self, context: StepContext, name: str) -> None:
         """Log the last lines of the step."""

@@ -45,6 +45,25 @@ def test_a_step_whose_actions_are_all_done_does_not_time_out(drive: Drive) -> No
     assert drive.until_over(execution).status == "SUCCESS", execution.failure
 
 
+def test_a_deployment_that_recovered_before_the_timeout_counts_although_no_check_saw_it(
+    drive: Drive,
+) -> None:
+    drive.run("1.27")
+    fail_fast = "{failedTasks: 0, onFatalReason: false, stableSeconds: 0}"
+    drive.pipeline.yaml = drive.pipeline.yaml.replace("spec: {}", f"spec: {{failFast: {fail_fast}}}", 1)
+    drive.pipeline.save(update_fields=["yaml"])
+    drive.call("logs", "DeleteLogGroup", {"logGroupName": "/ecs/myapp"})
+    execution = drive.start("1.28")
+    while "Cause: The log group of the task cannot be used." not in drive.log(execution):
+        drive.pass_time(5)
+    drive.call("logs", "CreateLogGroup", {"logGroupName": "/ecs/myapp"})
+    mark = drive.mark()
+    _reach_timeout(drive, execution)
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("SUCCESS", "COMPLETED"), execution.failure
+    assert "UpdateService" not in drive.effects(after=mark), "nothing is rolled back"
+
+
 def test_a_task_that_ended_before_the_timeout_counts_although_no_check_saw_it(
     write: Write, drive: Drive
 ) -> None:
