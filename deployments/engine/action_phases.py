@@ -55,6 +55,12 @@ CLUSTER_NOT_FOUND = "CLUSTER_NOT_FOUND"
 OTHER_VERSION_NEEDED = "Only another version of Slipway can run this action."
 # Progress: the first pass, since the last one that could run the action, that could not.
 OTHER_VERSION_SINCE = "other version since"
+# Two versions run side by side for a few minutes of an upgrade; the service lock is held meanwhile.
+OTHER_VERSION_TIMEOUT = timedelta(minutes=4)
+# Most workers may be of the wrong version: enough passes for one of the other to take the action.
+OTHER_VERSION_INTERVAL = timedelta(seconds=10)
+# Progress: the first pass in which an action of an ended step was blocked.
+_BLOCKED_SINCE = "blocked since"
 
 
 @dataclass(frozen=True)
@@ -338,19 +344,32 @@ def _get_failure_code(error: AwsError) -> str:
     )
 
 
-def _request_intervention(context: EngineStepContext, blocked: Exception) -> PhaseWaiting:
+def _request_intervention(context: EngineStepContext, blocked: Exception) -> PhaseEnd:
     """Request a person's decision, because guessing could do harm (rules 6, 7 and 15)."""
+    if context.log_step.status in TERMINAL_STATUSES:
+        return _wait_without_decision(context, blocked)
     is_denied = isinstance(blocked, _ConfirmationDenied)
     way_out = "grant the permission" if is_denied else "run the version that started it"
     reconcile_context, row = context.reconcile_context, context.row
     reason = reconcile_context.mask.mask_text(f"{blocked} Slipway waits: {way_out}, or decide what happens.")
-    is_requested = context.log_step.intervention is not None or context.log_step.status in TERMINAL_STATUSES
-    if row.detail != reason[:512] or not is_requested:
+    if row.detail != reason[:512] or context.log_step.intervention is None:
         reconcile_context.change(row, detail=reason[:512])
         context.collect_rows()
         with reconcile_context.commit(reload=True):
             failures.request_stuck_intervention(reconcile_context, context.log_step, row, reason)
     return PhaseWaiting(failures.INTERVENTION_CHECK_INTERVAL)
+
+
+def _wait_without_decision(context: EngineStepContext, blocked: Exception) -> PhaseEnd:
+    """Wait minutes for a permission or another version, then fail: nobody decides about an ended step."""
+    now, row = context.runtime.now(), context.row
+    since = row.progress.get(_BLOCKED_SINCE, now.isoformat())
+    if now - datetime.fromisoformat(since) >= OTHER_VERSION_TIMEOUT:
+        return PhaseFailed(ActionFailed("RESULT_UNKNOWN", str(blocked)))
+    context.reconcile_context.change(row, progress={**row.progress, _BLOCKED_SINCE: since})
+    context.collect_rows()
+    context.save()
+    return PhaseWaiting(OTHER_VERSION_INTERVAL)
 
 
 def _confirm_call(

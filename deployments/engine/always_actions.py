@@ -5,8 +5,10 @@ from datetime import datetime, timedelta
 
 from deployments.engine.action_phases import (
     LONGEST_BACKOFF_SECONDS,
+    OTHER_VERSION_INTERVAL,
     OTHER_VERSION_NEEDED,
     OTHER_VERSION_SINCE,
+    OTHER_VERSION_TIMEOUT,
     PhaseFailed,
     PhaseFinished,
     PhaseWaiting,
@@ -23,10 +25,6 @@ from steps.states import ActionState, Status
 _FINISHED_STATES = (ActionState.DONE, ActionState.SKIPPED, ActionState.FAILED)
 # Statuses of steps that ended without the rest of their actions, while the stage continues.
 _CONTINUING_STATUSES = (Status.IGNORE_FAILED, Status.SKIPPED, Status.SUCCESS)
-# Two versions run side by side for a few minutes of an upgrade; the service lock is held meanwhile.
-OTHER_VERSION_TIMEOUT = timedelta(minutes=4)
-# Most workers may be of the wrong version: enough passes for one of the other to take the action.
-OTHER_VERSION_INTERVAL = timedelta(seconds=10)
 # Later steps start after this time although the always-action is unfinished, such as without a delegate.
 LONGEST_START_DELAY = timedelta(minutes=10)
 # Note of how long an always-action was tried, and when last. More than a pause between two tries is an outage

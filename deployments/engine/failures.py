@@ -73,11 +73,7 @@ def request_intervention(
 def request_stuck_intervention(
     reconcile_context: ReconcileContext, step: StepExecution, row: ActionRun, reason: str
 ) -> None:
-    """Request a decision on a step that this version of Slipway cannot continue; ended steps stay ended."""
-    if step.status in TERMINAL_STATUSES:
-        reconcile_context.execution.status = Status.INTERVENTION_WAITING
-        reconcile_context.execution.save(update_fields=["status"])
-        return
+    """Request a decision on a step that this version of Slipway cannot continue."""
     append_log(reconcile_context, step, reason, "error")
     if reconcile_context.execution.rolling_back:
         request_intervention(reconcile_context, step, "STUCK_BACKWARD", undo=row)

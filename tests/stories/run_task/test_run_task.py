@@ -149,6 +149,20 @@ def test_a_task_that_ends_before_its_throttled_stop_is_repeated_does_not_hold_up
     assert not execution.calls.filter(state="NOT_SENT").exists(), "the next call replaced the stop"
 
 
+def test_a_clean_up_whose_result_nobody_may_read_holds_up_the_end_for_minutes_only(job: Job) -> None:
+    drive = job()
+    execution = drive.start("1.27")
+    drive.pass_time(40)
+    drive.sandbox.fault("lost_answer", service="ecs", operation="DeregisterTaskDefinition", count=1)
+    drive.sandbox.fault("denied", service="ecs", operation="DescribeTaskDefinition")
+    abort_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert _get_result(execution) == ("ABORTED", "ABORTED")
+    (line,) = [line for line in drive.log(execution) if line.startswith("Stop leftover tasks failed: ")]
+    assert "The answer to DeregisterTaskDefinition was lost" in line
+    assert Counter(drive.effects())["DeregisterTaskDefinition"] == 1
+
+
 def test_a_lost_answer_runs_nothing_twice(job: Job) -> None:
     drive = job(more="count: 3")
     drive.sandbox.fault("lost_answer", service="ecs", operation="RunTask", count=1)
