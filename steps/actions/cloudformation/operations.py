@@ -61,7 +61,7 @@ def get_stack_region(context: StepContext, name: str) -> str:
 # Rollback key of the time at which this run changed the stack, saved if its events are denied.
 STACK_CHANGED = "stack changed"
 _NEWEST_EVENT_KEY, _STATUS_KEY, _FAILURE_KEY = "newest event", "status", "first failure"
-_BEGUN_KEY, _DENIED_KEY = "begun", "events denied"
+_BEGUN_KEY, _DENIED_KEY, _OPERATION_KEY = "begun", "events denied", "operation"
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,7 @@ def follow_operation(
     A token that ends with `-` is a prefix. `after` is the newest event before the operation, `before` the
     time of the stack's last change before it. The stack's status decides if events are denied.
     """
+    _begin_operation(context, token)
     try:
         new_events = list(
             reversed(
@@ -131,6 +132,14 @@ def follow_operation(
     if new_events:
         context.progress[_NEWEST_EVENT_KEY] = new_events[-1].id
     return StackProgress(context.progress.get(_STATUS_KEY, ""), context.progress.get(_FAILURE_KEY, ""))
+
+
+def _begin_operation(context: StepContext, token: str) -> None:
+    """Forget the result of an earlier operation: that of a change is not that of its undo."""
+    if context.progress.get(_OPERATION_KEY) != token:
+        context.progress[_OPERATION_KEY] = token
+        for key in (_STATUS_KEY, _FAILURE_KEY, _BEGUN_KEY):
+            context.progress.pop(key, None)
 
 
 def _get_progress_by_status(context: StepContext, live: Stack | None, before: str) -> StackProgress:

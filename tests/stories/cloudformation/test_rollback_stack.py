@@ -19,6 +19,7 @@ from tests.stories.cloudformation.conftest import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FAIL = "- step: {identifier: fail, type: Verify, spec: {alarms: [nobody_made_it]}}\n"
+WAIT = "- step: {identifier: wait, type: Wait, spec: {duration: 10m}}\n"
 LONGER = f"{CLUSTER}, {{name: Retention, value: 14}}"
 SLOW = TEMPLATE.replace(
     "Resources:\n", "Resources:\n  SlowOne: {Type: AWS::CloudFormation::WaitConditionHandle}\n"
@@ -160,3 +161,39 @@ def test_what_keeps_a_stack_from_being_deleted_is_said(write: Write, drive: Driv
     log = drive.log(execution)
     assert any("FailsToDeleteIt" in line and "could not be deleted" in line for line in log)
     assert _checks(execution) == [("Stack shop", False)]
+
+
+def test_what_keeps_a_stack_from_being_deleted_is_not_what_kept_it_from_being_created(
+    write: Write, drive: Drive
+) -> None:
+    resources = """\
+  FailsToDeleteIt: {Type: AWS::CloudFormation::WaitConditionHandle}
+  FailsHere: {Type: AWS::CloudFormation::WaitConditionHandle, DependsOn: [FailsToDeleteIt, Logs]}
+"""
+    execution = write(_text(create_step(TEMPLATE.replace("Outputs:\n", f"{resources}Outputs:\n")))).run()
+    assert execution.failure is not None
+    assert "FailsHere" in execution.failure["message"]
+    (line,) = [line for line in drive.log(execution) if line.startswith("Not restored: ")]
+    assert "FailsToDeleteIt" in line
+    assert "FailsHere" not in line
+
+
+@pytest.mark.parametrize("is_update", [True, False])
+def test_reads_that_lag_do_not_make_an_undo_look_done_or_failed(
+    write: Write, drive: Drive, is_update: bool
+) -> None:
+    if is_update:
+        write(_text(create_step())).run()
+    execution = write(_text(create_step(parameters=LONGER) + WAIT)).start()
+    drive.pass_time(120, 5)
+    assert _retention(drive) == 14
+    drive.sandbox.fault("stale_reads", service="cloudformation", seconds=20)
+    abort_execution(actor=drive.deployer, execution=execution, roll_back=True)
+    drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK"
+    assert all(passed for _, passed in _checks(execution))
+    assert not any(line.startswith("Undoing failed") for line in drive.log(execution))
+    if is_update:
+        assert _retention(drive) == 7
+    else:
+        assert stack(drive)["StackStatus"] == "DELETE_COMPLETE"
