@@ -9,8 +9,15 @@ from aws.apis.ecs_types import EcsService
 from steps.actions.auto_scaling import is_suspended
 from steps.actions.base import Action, ActionFailed, ChangedByOthers, ChecklistEntry, action
 from steps.actions.blue_green.scale_down import get_replaced_pair_count
-from steps.actions.confirmations import CallRecord, Confirmation, has_recent_write, is_read_stale
-from steps.actions.context import EarlierStep, StepContext
+from steps.actions.confirmations import (
+    CallRecord,
+    Confirmation,
+    clear_observation,
+    has_recent_write,
+    is_observed_twice,
+    is_read_stale,
+)
+from steps.actions.context import EarlierStep, ServiceObservation, StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
 from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.express_services import refuse_express
@@ -261,9 +268,14 @@ class ScaleService(Action):
         )
 
     def is_undone(self, context: StepContext) -> bool:
-        service = context.observe_service(context.load_for_rollback(SAVED_SERVICE)["name"]).service
+        before = context.load_for_rollback(SAVED_SERVICE)
+        service = context.observe_service(before["name"]).service
         if service is None:
             return True
+        if service.desired != compute_restored_count(context, before, service):
+            # A read from before the write of the undo.
+            context.wait_for_change()
+            return False
         return _is_at_count(context, service) and not has_recent_write(context)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
@@ -286,7 +298,7 @@ class ScaleService(Action):
 @action
 @dataclass(frozen=True)
 class WaitForCount(Action):
-    """Check until the running count equals the desired count."""
+    """Check until as many tasks run as the step asked for, or as somebody else asked for since."""
 
     @property
     def title(self) -> str:
@@ -297,13 +309,36 @@ class WaitForCount(Action):
 
     def is_done(self, context: StepContext) -> bool:
         name = str(context.get_output("serviceName"))
-        service = context.observe_service(name).service
+        observation = context.observe_service(name)
+        service = observation.service
         if service is None or service.status in GONE_STATUSES:
             raise ActionFailed("NO_SERVICE", f"Service {name} was deleted outside Slipway.")
+        if not _is_count_certain(context, observation, service.desired):
+            return False
         if not _is_at_count(context, service):
             return False
         context.log(f"Service {name} has {service.running} of {service.desired} tasks running", "success")
         return True
+
+
+_OTHER_COUNT, _NOTED_KEY = "another count", "noted count"
+
+
+def _is_count_certain(context: StepContext, observation: ServiceObservation, count: int) -> bool:
+    """Return whether a desired count is that of the step, or certainly of others: a read may be older."""
+    requested = context.get_output("desiredCount")
+    if count == requested:
+        clear_observation(context, _OTHER_COUNT)
+        return True
+    if not is_observed_twice(context, _OTHER_COUNT, observation.read_started_at):
+        return False
+    if context.progress.get(_NOTED_KEY) != count:
+        context.progress[_NOTED_KEY] = count
+        context.add_note(
+            f"The desired count of Service {observation.name} was changed from {requested} to {count} during "
+            f"this step, by auto scaling or outside Slipway"
+        )
+    return True
 
 
 def _is_at_count(context: StepContext, service: EcsService) -> bool:

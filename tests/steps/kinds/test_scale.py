@@ -109,6 +109,36 @@ def test_a_count_that_auto_scaling_would_undo_is_refused(write: Write, drive: Dr
     assert not any(answer["ScalableTargets"][0]["SuspendedState"].values())
 
 
+@pytest.mark.parametrize("is_undo", [False, True])
+def test_reads_that_lag_do_not_make_a_scaling_look_done(write: Write, drive: Drive, is_undo: bool) -> None:
+    _deployed(write, drive)
+    ready = write(scale_text("service: myapp, instances: 3"))
+    execution = ready.run() if is_undo else ready.start()
+    if is_undo:
+        drive.pass_time(60, 5)
+        roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.sandbox.fault("stale_reads", service="ecs", operation="DescribeServices", seconds=20)
+    drive.until_over(execution)
+    assert execution.outcome == ("ROLLED_BACK" if is_undo else "COMPLETED"), drive.log(execution)[-5:]
+    drive.sandbox.clear_faults()
+    assert drive.service()["runningCount"] == (1 if is_undo else 3)
+
+
+def test_a_count_that_somebody_sets_during_the_step_is_noted(write: Write, drive: Drive) -> None:
+    _deployed(write, drive)
+    execution = write(scale_text("service: myapp, instances: 3")).start()
+    while "UpdateService" not in [call.operation for call in drive.calls(execution)]:
+        drive.pass_time(1)
+    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 0})
+    drive.until_over(execution)
+    assert execution.status == "SUCCESS", execution.failure
+    (note,) = execution.notes
+    assert note["text"] == (
+        "The desired count of Service myapp was changed from 3 to 0 during this step, by auto scaling or "
+        "outside Slipway"
+    )
+
+
 def test_a_service_that_is_not_there_is_said_at_once(write: Write) -> None:
     assert _code(write(scale_text("service: nothing, instances: 2")).run()) == "NO_SERVICE"
 
