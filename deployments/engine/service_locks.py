@@ -26,7 +26,9 @@ def request_lock(
     stage.account = account
     key = build_lock_key(stage, name)
     _refuse_parallel_change(reconcile_context, step, key, name)
-    if requirement.is_main or not stage.ecs_service:
+    # Of several locks of the first step, the last one is that of the service it names.
+    is_first = all(claim.step_id == step.pk for claim in reconcile_context.claims)
+    if requirement.is_main or is_first or not stage.ecs_service:
         stage.ecs_service = name
     now = reconcile_context.runtime.now()
     reconcile_context.change(stage, account=stage.account, ecs_service=stage.ecs_service)

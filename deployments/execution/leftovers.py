@@ -16,11 +16,11 @@ from deployments.models import Execution, ServiceLock, StageExecution
 from rbac.models import User
 from rbac.policy import require
 from steps.actions.blue_green.traffic import CREATE_STEP_TYPE
+from steps.actions.ecs_service.snapshots import get_base_name
 from steps.actions.leftover_services import (
     Leftover,
     StageRoute,
     assess_leftovers,
-    get_base_name,
     list_possible_leftovers,
     read_candidates,
 )

@@ -10,7 +10,7 @@ from steps.actions.base import Action, ActionFailed, action
 from steps.actions.confirmations import CallRecord, Confirmation
 from steps.actions.context import StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
-from steps.actions.ecs_service.snapshots import build_snapshot, delete_ecs_service
+from steps.actions.ecs_service.snapshots import build_snapshot, delete_ecs_service, get_base_name
 
 LEFTOVER_CANARY_SUFFIX, LEFTOVER_PAIR_SUFFIXES = "Canary", ("__1", "__2")
 
@@ -40,14 +40,6 @@ class LeftoverCandidates:
 
     services: Mapping[str, EcsService]
     live: frozenset[str]
-
-
-def get_base_name(name: str) -> str:
-    """Return the manifest's service name for an ECS service that a strategy may have named."""
-    for suffix in (LEFTOVER_CANARY_SUFFIX, *LEFTOVER_PAIR_SUFFIXES):
-        if name.endswith(suffix) and name != suffix:
-            return name.removesuffix(suffix)
-    return name
 
 
 def read_candidates(

@@ -21,7 +21,13 @@ from steps.actions.confirmations import (
     is_read_stale,
 )
 from steps.actions.context import EarlierStep, StepContext
-from steps.actions.ecs_service.snapshots import CONTROLLER_TOOLS, ECS, GONE_STATUSES, get_controller
+from steps.actions.ecs_service.snapshots import (
+    CONTROLLER_TOOLS,
+    ECS,
+    GONE_STATUSES,
+    get_controller,
+    lock_named_service,
+)
 
 _SAVED: Final = "controller before"
 
@@ -61,7 +67,7 @@ class SaveController(Action):
         return f"Read the controller of Service {self.service}"
 
     def start(self, context: StepContext) -> None:
-        context.acquire_service_lock(self.service, is_main=False)
+        lock_named_service(context, self.service)
         live = context.ecs.describe_service(context.cluster, self.service)
         if live is None or live.status in GONE_STATUSES:
             context.save_for_rollback(_SAVED, ECS)

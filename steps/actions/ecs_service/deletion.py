@@ -9,7 +9,12 @@ from steps.actions.context import StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
 from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.express_services import refuse_express
-from steps.actions.ecs_service.snapshots import GONE_STATUSES, build_snapshot, delete_ecs_service
+from steps.actions.ecs_service.snapshots import (
+    GONE_STATUSES,
+    build_snapshot,
+    delete_ecs_service,
+    lock_named_service,
+)
 
 _SAVED_SERVICE = "service before"
 _SAVED_DEPLOYMENTS = "deployments before scaling"
@@ -47,7 +52,7 @@ class SaveServiceToDelete(Action):
         return f"Read Service {self.service}"
 
     def start(self, context: StepContext) -> None:
-        context.acquire_service_lock(self.service, is_main=False)
+        lock_named_service(context, self.service)
         context.set_outputs(serviceName=self.service)
         live = _read_service(context, self.service, self.expected)
         context.save_for_rollback(_SAVED_SERVICE, None if live is None else build_snapshot(live))

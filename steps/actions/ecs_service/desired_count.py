@@ -21,7 +21,12 @@ from steps.actions.context import EarlierStep, ServiceObservation, StepContext
 from steps.actions.ecs_service.confirmation import confirm_service_write
 from steps.actions.ecs_service.daemons import is_daemon
 from steps.actions.ecs_service.express_services import refuse_express
-from steps.actions.ecs_service.snapshots import GONE_STATUSES, build_snapshot, is_own_deployment
+from steps.actions.ecs_service.snapshots import (
+    GONE_STATUSES,
+    build_snapshot,
+    is_own_deployment,
+    lock_named_service,
+)
 from steps.actions.scaling_state import (
     compute_bounds,
     get_manifest_scaling,
@@ -168,7 +173,7 @@ class FindServiceToScale(Action):
         return f"Read Service {self.service}"
 
     def start(self, context: StepContext) -> None:
-        context.acquire_service_lock(self.service, is_main=False)
+        lock_named_service(context, self.service)
         live = context.ecs.describe_service(context.cluster, self.service)
         if live is None or live.status in GONE_STATUSES:
             raise ActionFailed(

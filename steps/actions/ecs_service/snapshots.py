@@ -34,6 +34,23 @@ def get_pair_names(base: str) -> tuple[str, str]:
     return f"{base}__1", f"{base}__2"
 
 
+def get_base_name(name: str) -> str:
+    """Return the manifest's service name for an ECS service that a strategy may have named."""
+    for suffix in (CANARY_SUFFIX, *get_pair_names("")):
+        if name.endswith(suffix) and name != suffix:
+            return name.removesuffix(suffix)
+    return name
+
+
+def lock_named_service(context: StepContext, name: str) -> None:
+    """Acquire the lock of an ECS service that a step names, and that of deployments which may use it too.
+
+    Those of blue/green and canary lock the base name, which is first: they hold it if they want the other.
+    """
+    for locked in dict.fromkeys((get_base_name(name), name)):
+        context.acquire_service_lock(locked, is_main=False)
+
+
 def format_service(service: EcsService | None) -> str:
     """Return status and counts of an ECS service for a checklist."""
     return (

@@ -22,8 +22,9 @@ from tests.deployments.conftest import _full_buckets, drive
 from tests.deployments.engine.conftest import write
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import Hand, hand
+from tests.stories.blue_green.conftest import shop
 
-__all__ = ["_full_buckets", "drive", "write"]
+__all__ = ["_full_buckets", "drive", "shop", "write"]
 
 
 @dataclass

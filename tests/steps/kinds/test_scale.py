@@ -8,6 +8,7 @@ from deployments.models import AwsCall, Execution, RollbackCheck
 from tests.deployments.engine.conftest import DEPLOY, Write, pipeline_text, stage_text
 from tests.deployments.engine.simulator.schedule import Death
 from tests.fixtures.engine_driver import Drive
+from tests.stories.blue_green.shop import Shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,6 +138,23 @@ def test_a_count_that_somebody_sets_during_the_step_is_noted(write: Write, drive
         "The desired count of Service myapp was changed from 3 to 0 during this step, by auto scaling or "
         "outside Slipway"
     )
+
+
+def test_one_of_a_blue_green_pair_is_not_scaled_during_a_deployment_of_it(write: Write, shop: Shop) -> None:
+    assert shop.run("1").status == "SUCCESS"
+    deployment = shop.drive.start("2")
+    shop.drive.pass_time(10)
+    text = scale_text("service: shop__1, instances: 3").replace("serviceRef: myapp", "serviceRef: shop")
+    shop.drive.pipeline = write(text).pipeline
+    scaling = shop.drive.start("2")
+    shop.drive.pass_time(10)
+    for execution in (deployment, scaling):
+        execution.refresh_from_db()
+    assert (deployment.status, scaling.status) == ("RUNNING", "QUEUED")
+    shop.drive.until_over(scaling)
+    deployment.refresh_from_db()
+    assert deployment.outcome == "COMPLETED"
+    assert scaling.stages.get().ecs_service == "shop__1"
 
 
 def test_a_service_that_is_not_there_is_said_at_once(write: Write) -> None:
