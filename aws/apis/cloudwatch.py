@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from aws.caller import Caller
+from aws.caller import Caller, paginate
+from aws.errors import Unavailable
 
 MOST_ALARMS = 100
 # Limit of GetMetricData for one call.
 METRICS_PER_CALL = 500
+# Statuses of a metric whose values are not all returned.
+_INCOMPLETE_STATUSES = ("PartialData", "InternalError")
 
 
 @dataclass(frozen=True)
@@ -61,12 +64,23 @@ class CloudWatchClient:
     def get_metric_values(
         self, metrics: Sequence[CloudWatchMetric], since: datetime, until: datetime
     ) -> list[list[MetricPoint]]:
-        """Return the points of each metric, oldest first; empty without data."""
-        response = self.caller.call(
-            "cloudwatch", "GetMetricData", build_metric_data_request(metrics, since, until)
-        )
-        results = {str(result.get("Id")): result for result in response.get("MetricDataResults", [])}
-        return [_parse_points(results.get(f"m{number}", {})) for number in range(len(metrics))]
+        """Return the points of each metric, oldest first; empty without data.
+
+        Raises `Unavailable` if CloudWatch cannot return all of them now.
+        """
+        results: dict[str, list[Mapping[str, Any]]] = {}
+        for result in paginate(
+            self.caller,
+            "cloudwatch",
+            "GetMetricData",
+            build_metric_data_request(metrics, since, until),
+            result_key="MetricDataResults",
+            cursor_key="NextToken",
+        ):
+            results.setdefault(str(result.get("Id")), []).append(result)
+        if any(pages[-1].get("StatusCode") in _INCOMPLETE_STATUSES for pages in results.values()):
+            raise Unavailable("PartialData", "CloudWatch did not return all values of the metrics.")
+        return [_parse_points(results.get(f"m{number}", ())) for number in range(len(metrics))]
 
 
 def build_metric_data_request(
@@ -93,6 +107,10 @@ def _build_metric_query(number: int, metric: CloudWatchMetric) -> dict[str, Any]
     }
 
 
-def _parse_points(result: Mapping[str, Any]) -> list[MetricPoint]:
-    pairs = zip(result.get("Timestamps", []), result.get("Values", []), strict=False)
-    return sorted((MetricPoint(str(at), float(value)) for at, value in pairs), key=lambda point: point.at)
+def _parse_points(pages: Sequence[Mapping[str, Any]]) -> list[MetricPoint]:
+    points = [
+        MetricPoint(str(at), float(value))
+        for page in pages
+        for at, value in zip(page.get("Timestamps", []), page.get("Values", []), strict=False)
+    ]
+    return sorted(points, key=lambda point: point.at)

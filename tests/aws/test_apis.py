@@ -4,13 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from aws.apis.cloudwatch import CloudWatchClient, CloudWatchMetric
 from aws.apis.ec2 import Ec2Client
 from aws.apis.ecs import EcsClient, select_update_fields
 from aws.apis.elb import ElbClient
 from aws.apis.iam import StsClient
 from aws.apis.logs import LogsClient
 from aws.apis.scaling import ScalableTarget, ScalingClient
-from aws.errors import NotFound, Unanswered
+from aws.errors import NotFound, Unanswered, Unavailable
 from tests.aws.fake_caller import ListedCaller
 
 SERVICE = {
@@ -251,3 +252,26 @@ def test_a_security_group_lets_out_what_its_rules_for_everywhere_say() -> None:
     )
     assert [group.id for group in security_groups if group.allows_egress(443)] == ["sg-1", "sg-2"]
     assert [group.id for group in security_groups if group.allows_egress(22)] == ["sg-1"]
+
+
+def _metric_page(minute: int, status: str, **fields: str) -> dict[str, object]:
+    at = f"2026-01-01T10:{minute:02}:00+00:00"
+    result = {"Id": "m0", "Timestamps": [at], "Values": [float(minute)], "StatusCode": status}
+    return {"MetricDataResults": [result], **fields}
+
+
+def test_the_values_of_a_metric_are_read_from_all_pages() -> None:
+    caller = ListedCaller(_metric_page(1, "PartialData", NextToken="more"), _metric_page(2, "Complete"))
+    since, until = datetime(2026, 1, 1, 10, tzinfo=UTC), datetime(2026, 1, 1, 11, tzinfo=UTC)
+    metric = CloudWatchMetric("AWS/ApplicationELB", "HTTPCode_Target_5XX_Count")
+    (points,) = CloudWatchClient(caller).get_metric_values([metric], since, until)
+    assert [point.value for point in points] == [1, 2]
+    assert caller.calls[1][2]["NextToken"] == "more"
+
+
+@pytest.mark.parametrize("status", ["PartialData", "InternalError"])
+def test_values_that_cloudwatch_does_not_return_are_no_good_ones(status: str) -> None:
+    since, until = datetime(2026, 1, 1, 10, tzinfo=UTC), datetime(2026, 1, 1, 11, tzinfo=UTC)
+    client = CloudWatchClient(ListedCaller(_metric_page(1, status)))
+    with pytest.raises(Unavailable, match="CloudWatch did not return all values"):
+        client.get_metric_values([CloudWatchMetric("AWS/ECS", "CPUUtilization")], since, until)
