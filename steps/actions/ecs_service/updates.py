@@ -282,7 +282,8 @@ class CreateOrUpdateService(Action):
             wait_past_read_lag(context)
             return False
         is_settled = service.primary.rollout_state in ("COMPLETED", "", None)
-        return is_settled and service.running >= service.desired
+        # A lower count alone starts no deployment, so its tasks end after this one is COMPLETED.
+        return is_settled and service.running == service.desired and _is_count_restored(context, service)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         name = context.get_output("serviceName")
@@ -320,6 +321,11 @@ class CreateOrUpdateService(Action):
                 for subject, expected, actual in pairs
             ),
         ]
+
+
+def _is_count_restored(context: StepContext, service: EcsService) -> bool:
+    """Return whether the desired count is restored; a read may be older than the undo."""
+    return is_count_restored(context, context.load_for_rollback("service before"), service.desired)
 
 
 def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsService) -> None:

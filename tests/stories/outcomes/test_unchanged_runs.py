@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 
 from connectors.models import FileNode
 from deployments.engine.lease import wake_execution
+from deployments.execution.operations import roll_back_execution
 from deployments.models import Execution, Interrupt
 from rbac.operations.api_keys import create_api_key
 from tests.deployments.preview.comparison import load_preview
@@ -117,6 +118,23 @@ def test_a_lost_rollback_of_nothing_but_the_service_definition_is_recognized_as_
     assert drive.service()["taskDefinition"] == revision
     (deployment,) = drive.service()["deployments"]
     assert deployment["serviceConnectConfiguration"]["enabled"] is False
+
+
+@pytest.mark.parametrize("lags", [False, True])
+def test_a_rollback_of_nothing_but_a_count_waits_until_the_tasks_have_ended(drive: Drive, lags: bool) -> None:
+    drive.run("1.27")
+    node = FileNode.objects.get(path="/ECS Tutorial/CreateServiceRequest.yaml")
+    node.content = node.content.replace("desiredCount: 1", "desiredCount: 3")
+    node.save()
+    execution = _run(drive, forceNewDeployment=False)
+    assert (execution.outcome, drive.service()["runningCount"]) == ("COMPLETED", 3)
+    drive.pass_time(60, 5)
+    if lags:
+        drive.sandbox.fault("stale_reads", service="ecs", operation="DescribeServices", seconds=20)
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert (execution.status, execution.outcome) == ("ROLLED_BACK", "ROLLED_BACK"), drive.log(execution)[-6:]
+    assert drive.service()["runningCount"] == 1
 
 
 def test_a_run_that_asks_for_it_leaves_the_tasks_where_nothing_differs(drive: Drive) -> None:
