@@ -77,7 +77,10 @@ class TagService(Action):
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         before: Mapping[str, str] = context.load_for_rollback(_SAVED_TAGS) or {}
         now = context.ecs.list_tags(context.get_output("serviceArn"))
-        expected, actual = _format_tags(before), _format_tags(now)
+        # Of the tags that the step has set or found: others may have added more since.
+        keys = {*before, *_get_definition_tags(context)}
+        actual = _format_tags({key: value for key, value in now.items() if key in keys})
+        expected = _format_tags(before)
         return [
             ChecklistEntry(
                 f"Tags of Service {context.get_output('serviceName')}", expected, actual, expected == actual

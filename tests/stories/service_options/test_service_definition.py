@@ -143,6 +143,18 @@ def test_tags_of_the_definition_are_given_to_a_service_and_others_stay(drive: Dr
     assert line.passed
 
 
+def test_a_rollback_leaves_tags_of_others_alone_and_its_checklist_too(drive: Drive) -> None:
+    _update_definition(tags=[{"key": "team", "value": "web"}])
+    drive.run("1.27")
+    _update_definition(tags=[{"key": "team", "value": "shop"}])
+    execution = drive.run("1.28")
+    arn = drive.service()["serviceArn"]
+    drive.call("ecs", "TagResource", {"resourceArn": arn, "tags": [{"key": "cost", "value": "7"}]})
+    _roll_back(drive, execution)
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-6:]
+    assert _tags(drive) == {"team": "web", "cost": "7"}
+
+
 def test_denied_tagging_is_a_line_in_the_log(drive: Drive) -> None:
     drive.run("1.27")
     _update_definition(tags=[{"key": "team", "value": "web"}])
