@@ -104,7 +104,7 @@ def test_a_disabled_delegate_gets_no_script_and_no_values_until_it_is_enabled(
     with pytest.raises(ServiceUnavailable):
         take_secrets(agent)
     enable_delegate(actor=admin, delegate=delegate)
-    assert beat(agent) is not None
+    assert beat(agent, revision="") is not None
     assert take_secrets(agent)["environment"] == {"SLIPWAY_VALUE_1": planted("-of-today")}
 
 
