@@ -242,7 +242,8 @@ class SpooledTaskLog:
             _write(segment.path, marker)
         except OSError:
             segment.content = marker
-        self.spool.grow(len(marker) - (segment.size if segment.dropped else 0))
+        # Not by `grow`, which drops segments: this one has not changed yet, and would be dropped again.
+        self.spool.size += len(marker) - (segment.size if segment.dropped else 0)
         segment.lines, segment.size, segment.dropped, segment.is_sealed = 1, len(marker), dropped, True
 
     def reopen(self) -> None:

@@ -88,6 +88,19 @@ def test_a_full_spool_drops_the_oldest_lines_and_says_so(tmp_path: Path) -> None
     assert [int(text[:6]) for text in remaining_texts] == list(range(dropped_count, 1000))
 
 
+def test_a_full_spool_drops_the_short_logs_of_an_earlier_process_once(tmp_path: Path) -> None:
+    most = 2 * module.SEGMENT_BYTES
+    for number in range(3):
+        LogSpool(tmp_path, most).open(f"t{number}", 1).write("INFO", "one")
+    spool = LogSpool(tmp_path, most)
+    lines = spool.open("t9", 1)
+    for _ in range(200):
+        lines.write("INFO", "x" * 2000)
+    assert spool.size == sum(path.stat().st_size for path in tmp_path.glob("*/*.jsonl"))
+    short_logs = [take_texts(task_log) for task_log in spool.waiting() if task_log is not lines]
+    assert short_logs == [["1 lines are missing: the spool of the delegate was full."]] * 3
+
+
 def test_lines_on_their_way_are_not_dropped(tmp_path: Path) -> None:
     spool = LogSpool(tmp_path, 2 * module.SEGMENT_BYTES)
     lines = spool.open("t1", 1)
