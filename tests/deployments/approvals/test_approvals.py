@@ -14,7 +14,7 @@ from deployments.approvals.operations import approve_step
 from deployments.approvals.queries import count_waiting_approvals, list_waiting_approvals
 from deployments.execution.operations import abort_execution, decide_step
 from deployments.journal.runtime import set_hook
-from deployments.models import Approval, ApprovalDecision, Interrupt, StepExecution
+from deployments.models import Approval, ApprovalDecision, Execution, Interrupt, StepExecution
 from pipelines.models import Pipeline, Trigger, TriggerFiring
 from rbac.models import AuditEntry, User
 from tests.deployments.approvals.conftest import Panel
@@ -122,6 +122,18 @@ def test_who_redelivered_the_event_of_the_run_does_not_approve_it(panel: Panel) 
     answer = panel.decide(panel.alice, panel.get_approval(execution))
     assert (answer.status_code, "started this run" in answer.json()["detail"]) == (403, True)
     assert panel.decide(panel.bob, panel.get_approval(execution)).status_code == 202
+
+
+def test_who_started_an_earlier_attempt_is_not_asked_about_the_next_one(panel: Panel) -> None:
+    panel.insert_approval(approvers={"disallowPipelineExecutor": True})
+    execution = panel.start()
+    first = panel.drive.start("1.26")
+    Execution.objects.filter(pk=first.pk).update(started_by=panel.alice)
+    Execution.objects.filter(pk=execution.pk).update(first_attempt=first.pk, attempt=2)
+    assert panel.decide(panel.alice, panel.get_approval(execution)).status_code == 403
+    assert [list_waiting_approvals(person).count() for person in (panel.alice, panel.bob)] == [0, 1]
+    counts = count_waiting_approvals([panel.alice, panel.bob])
+    assert (counts[panel.alice.pk], counts[panel.bob.pk]) == (0, 1)
 
 
 def test_after_its_time_it_expires_and_nobody_can_approve(panel: Panel) -> None:
