@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from aws.errors import AwsError, NotSent, Throttled, Unanswered, Undelivered, parse_error_record
 from connectors.secret_managers.base import SecretUnreadable
@@ -293,12 +293,17 @@ def _read_new_chunks(
     call: AwsCall, row: ActionRun, cursors: dict[str, list[int]], log_step: StepExecution, now: datetime
 ) -> list[NewLogLine]:
     key = f"task {call.task_id}"
-    position = cursors.get(key, [0])[0]
-    chunks = TaskLogChunk.objects.filter(task=call.task_id, sequence__gte=position).order_by("sequence")
-    task_chunks = list(chunks[:MOST_OUTPUT_CHUNKS])
+    position, *attempt = cursors.get(key, [0])
+    is_new = Q(sequence__gte=position)
+    if attempt:
+        # A delegate that gets the task after another one numbers its lines from 0 again.
+        is_new |= ~Q(attempt=attempt[0])
+    chunks = TaskLogChunk.objects.filter(task=call.task_id).annotate(attempt=F("task__attempts"))
+    task_chunks = list(chunks.filter(is_new).order_by("sequence")[:MOST_OUTPUT_CHUNKS])
     if not task_chunks:
         return []
-    cursors[key] = [task_chunks[-1].sequence + task_chunks[-1].count]
+    last = task_chunks[-1]
+    cursors[key] = [last.sequence + last.count, last.attempt]
     return [
         build_output_line(line, call, row.unit, log_step, now)
         for chunk in task_chunks

@@ -8,6 +8,9 @@ from connectors.operations import create_secret
 from connectors.required_access import MissingAccess
 from connectors.usages import find_usages
 from delegates.models import AllowlistEntry, BlocklistEntry, Delegate, DelegateTask
+from delegates.protocol.completions import complete_task
+from delegates.protocol.leases import acquire_task
+from delegates.protocol.logs import append_task_lines
 from delegates.task_owners import TaskAnswer
 from delegates.task_queue import route_waiting_tasks
 from deployments.execution.documents import build_execution_document
@@ -18,6 +21,7 @@ from rbac.models import Scope, User
 from steps.states import CallState
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
+from tests.fixtures.fake_delegates import hand
 from tests.fixtures.script_gates import Gate
 from tests.secret_watch.marker import planted
 from tests.steps.kinds.conftest import Worker
@@ -138,6 +142,39 @@ def test_a_script_whose_delegate_is_lost_is_never_begun_again(
     assert execution.failure["code"] == "DELEGATE_LOST"
     assert AwsCall.objects.get(service="delegate").state == CallState.FAILED
     assert DelegateTask.objects.filter(kind="shell").count() == 1
+
+
+def test_lines_of_a_delegate_that_gave_up_hide_none_of_the_next_one(
+    write: Write, drive: Drive, worker: Worker
+) -> None:
+    execution = write(pipeline_text(stage_text(script_step("true")))).start()
+    while not DelegateTask.objects.exists():
+        drive.pass_time(1)
+    second = hand("second", tags=("scripts",), hostname="ip-10-0-1-8")
+    Delegate.objects.filter(name="second").update(draining=True)
+    route_waiting_tasks(get_database_time())
+    task = worker.take()
+    assert task is not None
+    append_task_lines(worker.instance, task.pk, task.fence, 0, [_line("prepared"), _line("and began")])
+    drive.pass_time(1)
+    Delegate.objects.filter(name="second").update(draining=False)
+    error = {"kind": "TaskError", "code": "NotIsolated", "message": "no processes", "capability": True}
+    worker.send(task, TaskAnswer("FAILED", error=error))
+    route_waiting_tasks(get_database_time())
+    assert acquire_task(second.instance, task.pk) is not None
+    append_task_lines(second.instance, task.pk, 2, 0, [_line("prepared again")])
+    assert complete_task(second.instance, task.pk, fence=2, answer=TaskAnswer("SUCCEEDED", _SCRIPT_RESULT))
+    drive.until_over(execution)
+    assert execution.status == "SUCCESS", execution.failure
+    texts = [text for text in drive.log(execution) if "prepared" in text or "began" in text]
+    assert texts == ["prepared", "and began", "prepared again"]
+
+
+_SCRIPT_RESULT = {"exit_code": 0, "outputs": {}}
+
+
+def _line(text: str) -> dict[str, object]:
+    return {"t": 0, "level": "INFO", "text": text}
 
 
 @pytest.mark.parametrize(
