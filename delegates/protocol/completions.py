@@ -103,7 +103,9 @@ def _pass_on(attempt: TaskAttempt, instance: DelegateInstance, answer: TaskAnswe
         return False
     reason = _get_reason(answer)
     refusal = f"{task.instance_name} could not begin it: {reason.rstrip('.') or 'it gave no reason'}."
-    if not _filter_held(attempt, instance).update(**build_requeue_values(refusal)):
+    # Nobody could take a task that is aborted meanwhile.
+    held = _filter_held(attempt, instance).filter(abort_requested=False)
+    if not held.update(**build_requeue_values(refusal)):
         return False
     TaskAttempt.objects.filter(pk=attempt.pk).update(answered_at=now, refusal=reason or refusal)
     task.refresh_from_db()

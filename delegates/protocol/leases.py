@@ -95,7 +95,13 @@ def _release_lost_task(task_id: UUID, now: datetime) -> bool:
     task = DelegateTask.objects.select_related("instance__delegate").get(pk=task_id)
     is_requeued = task.repeatable and not task.abort_requested and task.deadline > now
     unchanged = DelegateTask.objects.filter(
-        pk=task_id, status=STARTED, fence=task.fence, lease_until=task.lease_until, lease_until__lte=now
+        pk=task_id,
+        status=STARTED,
+        fence=task.fence,
+        lease_until=task.lease_until,
+        lease_until__lte=now,
+        # Nobody could take a task that is aborted meanwhile.
+        abort_requested=task.abort_requested,
     )
     changed = unchanged.update(
         **(

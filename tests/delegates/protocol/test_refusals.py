@@ -7,6 +7,8 @@ import pytest
 from django.utils import timezone
 
 from delegates.models import BlocklistEntry, DelegateTask, DelegateToken, RoutingDecision, TaskAttempt
+from delegates.protocol import completions, leases
+from delegates.protocol.leases import build_requeue_values
 from delegates.task_queue import route_waiting_tasks
 from tests.delegates.protocol.fake_agents import Agent, offer_task, register_agent
 
@@ -104,6 +106,29 @@ def test_it_ends_where_nobody_else_should_do_it(token: DelegateToken, values: di
     first.complete(assignment, "FAILED", result=None, error=error)
     task.refresh_from_db()
     assert task.status == "FAILED"
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_task_that_is_aborted_while_it_returns_to_the_queue_ends(
+    token: DelegateToken, monkeypatch: pytest.MonkeyPatch, is_lost: bool
+) -> None:
+    first, _ = register_two(token)
+    task = offer_task(first)
+
+    def abort_first(reason: str) -> dict[str, object]:
+        DelegateTask.objects.update(abort_requested=True)
+        return build_requeue_values(reason)
+
+    for module in (leases, completions):
+        monkeypatch.setattr(module, "build_requeue_values", abort_first)
+    if is_lost:
+        first.acquire()
+        DelegateTask.objects.update(lease_until=task.queued_at)
+        assert [leases.sweep_expired_leases(), leases.sweep_expired_leases()] == [0, 1]
+    else:
+        refuse(first)
+    task.refresh_from_db()
+    assert task.status == ("ABORTED" if is_lost else "FAILED")
 
 
 def test_a_failure_of_the_task_itself_is_nobody_elses(token: DelegateToken) -> None:
