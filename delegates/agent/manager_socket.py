@@ -26,8 +26,7 @@ def listen_to_manager(agent: Agent) -> None:
         session = agent.manager.session
         try:
             with _connect(agent, session) as socket:
-                backoff.reset()
-                _listen(agent, socket)
+                _listen(agent, socket, backoff)
         except ConnectionClosed as closed:
             _record_close(agent, session, closed)
             if closed.rcvd and closed.rcvd.code == RESTARTS:
@@ -56,7 +55,7 @@ def _connect(agent: Agent, session: str) -> ClientConnection:
     )
 
 
-def _listen(agent: Agent, socket: ClientConnection) -> None:
+def _listen(agent: Agent, socket: ClientConnection, backoff: Backoff) -> None:
     log.info("Connected by WebSocket")
     agent.socket = socket
     agent.socket_tried.set()
@@ -65,6 +64,8 @@ def _listen(agent: Agent, socket: ClientConnection) -> None:
     while not agent.ended.is_set():
         with contextlib.suppress(TimeoutError):
             _handle_message(agent, socket.recv(timeout=1.0))
+            # Not before: a manager accepts a socket before it closes it, to say why.
+            backoff.reset()
 
 
 def _handle_message(agent: Agent, message: str | bytes) -> None:
