@@ -1,5 +1,6 @@
 """Log of the agent: delegate.log with rotation, standard output, buffer for upload (R073-R076)."""
 
+import contextlib
 import logging
 import re
 import sys
@@ -82,7 +83,9 @@ class DelegateLog(logging.Handler):
         if today == self._of and self._written + size <= self._file_bytes:
             return
         if self._written:
-            self._path.rename(self._find_free_name(self._of))
+            # Another program, such as logrotate, may have moved it at this moment too.
+            with contextlib.suppress(FileNotFoundError):
+                self._path.rename(self._find_free_name(self._of))
         self._written, self._of = 0, today
         self._remove_old(today)
 

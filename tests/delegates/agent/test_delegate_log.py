@@ -50,6 +50,15 @@ def test_each_day_has_a_file_of_its_own_named_for_it(tmp_path: Path) -> None:
     assert (tmp_path / "delegate.log").read_text() == "today\n"
 
 
+def test_a_file_that_another_program_took_at_midnight_is_begun_again(tmp_path: Path) -> None:
+    day_log = DailyLog(tmp_path)
+    day_log.write("yesterday")
+    (tmp_path / "delegate.log").unlink()
+    day_log.day += timedelta(days=1)
+    day_log.write("today")
+    assert (tmp_path / "delegate.log").read_text() == "today\n"
+
+
 def test_a_full_file_is_named_for_its_day_and_a_new_one_begins(tmp_path: Path) -> None:
     day_log = DailyLog(tmp_path, file_bytes=20)
     for text in ("a" * 15, "b" * 15, "c" * 15):
