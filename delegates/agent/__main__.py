@@ -66,10 +66,14 @@ def drain_and_deregister(agent: Agent) -> None:
         agent.apply_heartbeat_response(agent.post_with_session("/agent/v1/heartbeat", build_heartbeat(agent)))
     drain_seconds = agent.settings.stop_seconds - FINAL_UPLOAD_SECONDS - _SIGN_OFF_SECONDS
     deadline = time.monotonic() + drain_seconds
+    backoff, registers_at = Backoff(first=1, most=30), 0.0
     while not agent.work.idle.wait(0.2):
         if agent.ended.is_set() or time.monotonic() > deadline:
             log.warning("Stopping with %d unfinished tasks", len(agent.work.list_running()))
             break
+        if not agent.registered.is_set() and time.monotonic() >= registers_at:
+            # Without a session the results of the tasks could not be sent.
+            registers_at = time.monotonic() + register(agent, backoff)
     _upload_remaining_logs(agent)
     with contextlib.suppress(NotRegistered, ManagerUnreachable, RequestRefused):
         agent.post_with_session("/agent/v1/deregister", {})
