@@ -8,16 +8,15 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import F
 
+from deployments.approvals.executors import list_executors
 from deployments.approvals.live import publish_approvals_changed
 from deployments.approvals.verdicts import tally_decisions
 from deployments.engine.lease import is_abort_requested, wake_execution
-from deployments.execution.planning.attempts import filter_attempts
 from deployments.journal.secret_values import build_stage_mask
 from deployments.log import NewLogLine, store_lines
-from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
+from deployments.models import Approval, ApprovalDecision, Execution
 from deployments.tasks import request_reconcile
 from guards.limits import APPROVAL_COMMENT_CHARACTERS, APPROVAL_INPUT_CHARACTERS
-from pipelines.models import TriggerFiring
 from rbac.archive_guards import lock_scope
 from rbac.audit import record_audit_entry
 from rbac.models import User
@@ -88,21 +87,9 @@ def explain_refusal(actor: User, approval: Approval) -> str:
     """Return the reason why this user's decision would not count; empty if it would."""
     if not approval.groups.filter(users=actor).exists():
         return f"Only members of {', '.join(approval.group_names)} can approve or reject."
-    if approval.excludes_executor and actor.pk in _list_executors(approval.execution):
+    if approval.excludes_executor and actor.pk in list_executors(approval.execution):
         return "You started this run. Another user must approve or reject it."
     return "" if is_allowed_by_key(actor, EXECUTE) else f"Your API key does not include {EXECUTE}."
-
-
-def _list_executors(execution: Execution) -> set[int | None]:
-    """Return the users who started, retried and redelivered the run, in all its attempts."""
-    attempts = filter_attempts(execution)
-    retries = Interrupt.objects.filter(execution__in=attempts.values("pk"), kind=Interrupt.Kind.RETRY)
-    firings = TriggerFiring.objects.filter(execution_id__in=attempts.values("pk"))
-    return {
-        *attempts.values_list("started_by", flat=True),
-        *retries.values_list("by", flat=True),
-        *firings.values_list("redelivered_by", flat=True),
-    }
 
 
 def _decide(

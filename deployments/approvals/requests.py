@@ -1,11 +1,13 @@
 """Approval requests of running actions: create, read decisions, close."""
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db.models import QuerySet
 
+from deployments.approvals.executors import list_executors
 from deployments.approvals.links import build_approval_link
 from deployments.approvals.live import publish_approvals_changed
 from deployments.approvals.plan import ApprovalPlan, build_approval_plan, find_stage_caller
@@ -47,13 +49,21 @@ class ApprovalRequester:
         self._new = (self._row(request), groups)
         until = f"{self._new[0].expires_at:%Y-%m-%d %H:%M:%S} UTC"
         context.log(f"Waiting for approval by {self._words(request)} until {until}")
-        able = User.objects.filter(user_groups__in=groups, is_active=True).distinct().count()
+        able = self._count_able(groups, request)
         if able < request.minimum:
+            who = " who did not start this run" if request.without_executor else ""
             text = (
-                f"These groups have {able} members, and {request.minimum} have to approve: "
+                f"These groups have {able} members{who}, and {request.minimum} have to approve: "
                 "add people to them."
             )
             context.log(text, "warning")
+
+    def _count_able(self, groups: Sequence[UserGroup], request: ApprovalRequest) -> int:
+        """Return how many users may decide."""
+        members = User.objects.filter(user_groups__in=groups, is_active=True).distinct()
+        if request.without_executor:
+            members = members.exclude(pk__in=list_executors(self._context.reconcile_context.execution))
+        return members.count()
 
     def flush(self) -> None:
         """Write the request; inside a fenced commit."""

@@ -101,6 +101,16 @@ def test_as_many_as_are_needed_approve_each_once_and_the_executor_never(panel: P
     assert panel.decide(panel.bob, approval).json()["detail"] == "The step is already approved."
 
 
+@pytest.mark.parametrize("is_excluded", [False, True])
+def test_the_log_says_that_nobody_but_the_executor_could_approve(panel: Panel, is_excluded: bool) -> None:
+    panel.group.users.set([panel.drive.deployer])
+    panel.insert_approval(approvers={"disallowPipelineExecutor": is_excluded})
+    text = (
+        "These groups have 0 members who did not start this run, and 1 have to approve: add people to them."
+    )
+    assert (text in panel.drive.log(panel.start())) == is_excluded
+
+
 def test_who_redelivered_the_event_of_the_run_does_not_approve_it(panel: Panel) -> None:
     panel.insert_approval(approvers={"disallowPipelineExecutor": True})
     execution = panel.start()
