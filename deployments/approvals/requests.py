@@ -21,6 +21,7 @@ from rbac.models import User, UserGroup
 from steps.actions.base import ActionFailed
 from steps.actions.context import ApprovalRequest, ApprovalState
 from steps.states import Status
+from web.clock import get_database_time
 
 if TYPE_CHECKING:
     from deployments.engine.steps.context import EngineStepContext
@@ -176,5 +177,5 @@ def update_waiting_status(reconcile_context: ReconcileContext, step: StepExecuti
 def withdraw_approvals(step: StepExecution) -> None:
     """Withdraw the approvals of a step that ended; inside a commit."""
     open_approvals = Approval.objects.filter(step=step, status=Approval.Status.WAITING)
-    if open_approvals.update(status=Approval.Status.WITHDRAWN):
+    if open_approvals.update(status=Approval.Status.WITHDRAWN, ended_at=get_database_time()):
         publish_approvals_changed()

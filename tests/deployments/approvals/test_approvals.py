@@ -180,7 +180,9 @@ def test_an_abort_takes_the_question_back(panel: Panel) -> None:
         True,
     )
     panel.drive.until_over(execution)
-    assert (execution.status, panel.get_approval(execution).status) == ("ABORTED", "WITHDRAWN")
+    approval.refresh_from_db()
+    assert (execution.status, approval.status) == ("ABORTED", "WITHDRAWN")
+    assert approval.ended_at is not None
 
 
 def test_an_approval_is_for_what_later_stages_would_do_too(panel: Panel) -> None:
