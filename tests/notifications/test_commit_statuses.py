@@ -258,7 +258,9 @@ def test_an_environment_that_ended_is_not_reported_over_the_later_deployments_to
     for number in range(21):
         variables = {"sha": f"{number:040x}"}
         tell(project, SUCCEEDED, execution=f"later-{number}", deployments=(dev,), variables=variables)
-    send_due_notifications()
+    # A slow machine may need more than the time of one sender.
+    while send_due_notifications():
+        pass
     later = [row["id"] for row in git.deployments if row["environment"] == "dev"]
     tell(project, SUCCEEDED, deployments=(dev, ("prod", ReportedState.SUCCEEDED)))
     send_due_notifications()
