@@ -208,7 +208,7 @@ def _refuse_truncated_response(http_response: Any, parsed: dict[str, Any], model
     Raises `ResponseParserError`, so that a write counts as unanswered.
     """
     if model.has_streaming_output and http_response.status_code < 300:
-        # The reader raises an error at an early end.
+        # The reader checks the length.
         return
     body = http_response.content
     content_length = http_response.headers.get("Content-Length")

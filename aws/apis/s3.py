@@ -9,7 +9,7 @@ from botocore.parsers import ResponseParserError
 
 from aws.caller import BotoCaller
 from aws.clients import Endpoint, get_client
-from aws.errors import Invalid, NotFound
+from aws.errors import Invalid, NotFound, Unanswered
 from aws.responses import convert_error
 from guards.limits import GIT_BYTES, GIT_FILE_BYTES, GIT_FILES
 
@@ -76,6 +76,10 @@ class _S3Reader:
                 "TooLarge", f"{key} is too large, or all objects together are too large", "s3", "GetObject"
             )
         content: bytes = response["Body"].read(int(GIT_FILE_BYTES))
+        if len(content) < size:
+            # The reader reports an early end only to those who read without a limit.
+            message = f"the answer for {key} ended after {len(content)} of {size} bytes"
+            raise Unanswered("IncompleteRead", message, "s3", "GetObject")
         if b"\0" in content:
             message = f"{key} is not text: use object keys instead of a key prefix"
             raise Invalid("NoText", message, "s3", "GetObject")

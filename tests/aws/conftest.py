@@ -37,6 +37,17 @@ class Endpoint:
 
         self.answers.append(send)
 
+    def answer_in_part(self, body: str, length: int) -> None:
+        """Announce `length` bytes, and close the connection after those of the body."""
+
+        def send(request: BaseHTTPRequestHandler) -> None:
+            request.send_response(200)
+            request.send_header("Content-Length", str(length))
+            request.end_headers()
+            request.wfile.write(body.encode())
+
+        self.answers.append(send)
+
     def refuse(self, code: str, message: str = "", status: int = 400) -> None:
         self.answer(status, json.dumps({"__type": code, "message": message}))
 
@@ -64,6 +75,8 @@ def endpoint() -> Iterator[Endpoint]:
             answer = served.answers.pop(0) if len(served.answers) > 1 else served.answers[0]
             answer(self)
             self.close_connection = True
+
+        do_GET = do_POST
 
         def log_message(self, *_: Any) -> None:
             pass
