@@ -59,6 +59,9 @@ class _S3Reader:
 
     def _list_keys(self, prefix: str) -> Iterator[str]:
         response = self.client.list_objects_v2(Bucket=self.bucket, Prefix=prefix, MaxKeys=int(GIT_FILES) + 1)
+        if response.get("IsTruncated"):
+            message = f"there are more than {int(GIT_FILES)} objects below {prefix or 'the bucket'}"
+            raise Invalid("TooLarge", message, "s3", "ListObjectsV2")
         yield from (item["Key"] for item in response.get("Contents") or () if not item["Key"].endswith("/"))
 
     def _fetch_object(self, key: str) -> bool:
