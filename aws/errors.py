@@ -60,6 +60,10 @@ class NotFound(AwsError):
         return f"AWS cannot find the resource of {self._call}: {self.message.rstrip('.')} ({self.code})."
 
 
+# Application Auto Scaling refuses an update with it while another one of the same resource is pending.
+PENDING_UPDATE_CODE = "ConcurrentUpdateException"
+
+
 class Throttled(AwsError):
     """Error raised for a throttled call, which had no effect; retry later."""
 
@@ -67,6 +71,8 @@ class Throttled(AwsError):
 
     @property
     def display_message(self) -> str:
+        if self.code == PENDING_UPDATE_CODE:
+            return f"AWS takes no {self._call} now ({self.code}): an update of the same resource is pending."
         return f"AWS is throttling {self._call} ({self.code}): too many calls in this account and region."
 
 

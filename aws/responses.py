@@ -8,6 +8,7 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from aws.errors import (
+    PENDING_UPDATE_CODE,
     AwsError,
     Denied,
     Invalid,
@@ -29,6 +30,7 @@ _THROTTLING_CODES = {
     "TooManyRequestsException",
     "SlowDown",
     "PriorRequestNotComplete",
+    PENDING_UPDATE_CODE,
 }
 _DENIED_CODES = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnauthorizedException"}
 _UNAUTHENTICATED_CODES = {

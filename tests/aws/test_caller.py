@@ -47,6 +47,7 @@ def test_an_answer_is_plain_json_without_metadata(endpoint: Endpoint, caller: Bo
     [
         ("ThrottlingException", "Rate exceeded", 400, Throttled),
         ("RequestLimitExceeded", "", 503, Throttled),
+        ("ConcurrentUpdateException", "You already have a pending update.", 400, Throttled),
         ("AccessDeniedException", "User: x is not authorized to perform: ecs:UpdateService", 400, Denied),
         ("ServiceNotFoundException", "Service not found.", 400, NotFound),
         ("ClientException", "Unable to describe task definition.", 400, NotFound),
@@ -153,6 +154,12 @@ def test_a_read_that_cannot_succeed_is_tried_once(endpoint: Endpoint, caller: Bo
     endpoint.refuse(code)
     failure(caller, READ)
     assert len(endpoint.requests) == 1
+
+
+def test_a_pending_update_is_not_called_too_many_calls() -> None:
+    error = Throttled("ConcurrentUpdateException", "", "application-autoscaling", "RegisterScalableTarget")
+    assert "pending" in str(error)
+    assert "too many calls" not in str(error)
 
 
 def test_denied_names_the_missing_action_and_on_what() -> None:
