@@ -305,12 +305,16 @@ def _is_json_web_token(text: str) -> bool:
     return isinstance(header, dict) and isinstance(claims, dict) and "alg" in header and "iss" in claims
 
 
+# Of STS: the identity provider did not answer when AWS checked its token. A repetition often succeeds.
+_IDENTITY_PROVIDER_AWAY = "IDPCommunicationError"
+
+
 def _open_session(operation: str, send: Callable[[], dict[str, Any]]) -> dict[str, str | datetime]:
     try:
         response = send()
     except (ClientError, BotoCoreError) as boto_error:
         error = convert_error(boto_error, "sts", operation)
-        if isinstance(error, Unanswered):
+        if isinstance(error, Unanswered) or error.code == _IDENTITY_PROVIDER_AWAY:
             # The call that needed the role has not left yet, and assuming a role changes nothing.
             error = NotSent(error.code, error.message, "sts", operation)
         raise error from boto_error

@@ -3,13 +3,15 @@
 import json
 import os
 import socket
+from base64 import urlsafe_b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aws import clients
 from aws.caller import BotoCaller
-from aws.clients import AccessKey, AssumedRole
+from aws.clients import AccessKey, AssumedRole, WebIdentity
 from aws.errors import (
     AwsError,
     Denied,
@@ -217,6 +219,27 @@ def test_no_answer_while_assuming_a_role_means_the_write_was_not_sent(endpoint: 
     endpoint.cut()
     role = AssumedRole("arn:aws:iam::1:role/r", AccessKey("AKIATEST", "other"))
     assert isinstance(failure(BotoCaller(role, "us-east-1", endpoint.url), UPDATE), NotSent)
+
+
+def test_an_identity_provider_that_is_away_means_the_write_was_not_sent(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    endpoint.answer(
+        400,
+        "<ErrorResponse><Error><Code>IDPCommunicationError</Code><Message>Couldn't retrieve verification key"
+        "</Message></Error></ErrorResponse>",
+        content_type="text/xml",
+    )
+    token = tmp_path / "token"
+    token.write_text(f"{encode_part({'alg': 'RS256'})}.{encode_part({'iss': 'https://idp'})}.signature")
+    identity = WebIdentity("arn:aws:iam::1:role/r", str(token))
+    error = failure(BotoCaller(identity, "us-east-1", endpoint.url), UPDATE)
+    assert isinstance(error, NotSent)
+    assert error.is_retryable
+
+
+def encode_part(document: dict[str, str]) -> str:
+    return urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
 
 
 def test_credentials_never_print_their_secrets() -> None:
