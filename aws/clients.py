@@ -312,7 +312,7 @@ _IDENTITY_PROVIDER_AWAY = "IDPCommunicationError"
 def _open_session(operation: str, send: Callable[[], dict[str, Any]]) -> dict[str, str | datetime]:
     try:
         response = send()
-    except (ClientError, BotoCoreError) as boto_error:
+    except (ClientError, BotoCoreError, ResponseParserError) as boto_error:
         error = convert_error(boto_error, "sts", operation)
         if isinstance(error, Unanswered) or error.code == _IDENTITY_PROVIDER_AWAY:
             # The call that needed the role has not left yet, and assuming a role changes nothing.

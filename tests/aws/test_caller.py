@@ -221,6 +221,12 @@ def test_no_answer_while_assuming_a_role_means_the_write_was_not_sent(endpoint: 
     assert isinstance(failure(BotoCaller(role, "us-east-1", endpoint.url), UPDATE), NotSent)
 
 
+def test_half_an_answer_while_assuming_a_role_means_the_write_was_not_sent(endpoint: Endpoint) -> None:
+    endpoint.answer_in_part("<AssumeRoleResponse><AssumeRoleResult><Credentials>", length=400)
+    role = AssumedRole("arn:aws:iam::1:role/r", AccessKey("AKIATEST", "third"))
+    assert isinstance(failure(BotoCaller(role, "us-east-1", endpoint.url), UPDATE), NotSent)
+
+
 def test_an_identity_provider_that_is_away_means_the_write_was_not_sent(
     endpoint: Endpoint, tmp_path: Path
 ) -> None:
