@@ -122,8 +122,7 @@ def follow_operation(
         return _get_progress_by_status(context, client.describe(stack), before)
     for event in new_events:
         context.log(format_event(event), "error" if event.is_failure else "event")
-        is_ours = event.token.startswith(token) if token.endswith("-") else event.token == token
-        if not is_ours:
+        if not _concerns_operation(event, token):
             continue
         if event.is_stack_event:
             context.progress[_STATUS_KEY] = event.status
@@ -132,6 +131,13 @@ def follow_operation(
     if new_events:
         context.progress[_NEWEST_EVENT_KEY] = new_events[-1].id
     return StackProgress(context.progress.get(_STATUS_KEY, ""), context.progress.get(_FAILURE_KEY, ""))
+
+
+def _concerns_operation(event: StackEvent, token: str) -> bool:
+    """Return whether an event is one of the operation, or its end because somebody deleted the stack."""
+    if event.is_stack_event and event.status == DELETED_STATUS:
+        return True
+    return event.token.startswith(token) if token.endswith("-") else event.token == token
 
 
 def _begin_operation(context: StepContext, token: str) -> None:

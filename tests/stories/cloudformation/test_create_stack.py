@@ -86,3 +86,18 @@ def test_a_stack_that_is_not_an_expected_one_is_refused_and_stays_as_it_is(
     update = write(pipeline_text(stage_text(create_step(more=more, parameters=longer)))).run()
     assert update.status == "SUCCESS", update.failure
     assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
+
+
+def test_a_stack_that_somebody_deletes_meanwhile_ends_the_step(write: Write, drive: Drive) -> None:
+    slow = TEMPLATE.replace(
+        "Resources:\n", "Resources:\n  SlowOne: {Type: AWS::CloudFormation::WaitConditionHandle}\n"
+    )
+    execution = write(pipeline_text(stage_text(create_step(slow)))).start()
+    drive.pass_time(60)
+    drive.call("cloudformation", "DeleteStack", {"StackName": "shop"})
+    drive.pass_time(240, step=5)
+    assert stack(drive)["StackStatus"] == "DELETE_COMPLETE"
+    execution.refresh_from_db()
+    code, message = _failure(execution)
+    assert code == "STACK_FAILED"
+    assert "It was deleted meanwhile." in message
