@@ -58,6 +58,9 @@ def _drop_month(partitions: Sequence[Partition], expired: QuerySet[Execution]) -
         calls_by_lines = _detach_hidden_lines(partitions)
         for partition in partitions:
             _replace_partition(partition)
+        # Tables that were divided in another month, or have no rows to keep in this one.
+        for table in set(PARTITIONED_TABLES) - {partition.table for partition in partitions}:
+            _execute(f"DELETE FROM {table} WHERE {_IS_CLEARED}")  # noqa: S608
         for key, call in calls_by_lines:
             HiddenLogLines.objects.filter(pk=key).update(call_id=call)
         return len(cleared)

@@ -178,3 +178,26 @@ def test_hidden_lines_of_a_kept_call_do_not_keep_its_month(
     assert count_details(newer) == kept
     lines.refresh_from_db()
     assert lines.call_id == call.pk
+
+
+def test_tables_that_were_divided_in_different_months_lose_the_same_executions(
+    drive: Drive, today: date
+) -> None:
+    if is_refused():
+        return
+    old, needed = drive.run("1.0"), drive.run("2.0")
+    steps = convert_tables(today)
+    while not is_partitioned(PARTITIONED_TABLES[0]):
+        next(steps)
+    maintain_partitions(today + timedelta(days=31))
+    newer = drive.run("3.0")
+    now = datetime.combine(today, datetime.min.time(), get_database_time().tzinfo) + timedelta(days=130)
+    Execution.objects.filter(pk__in=[old.pk, needed.pk, newer.pk]).update(ended_at=now - timedelta(days=129))
+    kept = count_details(newer)
+
+    assert DETAIL_RETENTION.prune(now) >= 2
+    for execution in (old, needed):
+        execution.refresh_from_db()
+        assert execution.details_deleted_at
+        assert count_details(execution) == [0, 0, 0]
+    assert count_details(newer) == kept
