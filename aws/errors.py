@@ -60,8 +60,9 @@ class NotFound(AwsError):
         return f"AWS cannot find the resource of {self._call}: {self.message.rstrip('.')} ({self.code})."
 
 
-# Application Auto Scaling refuses an update with it while another one of the same resource is pending.
-PENDING_UPDATE_CODE = "ConcurrentUpdateException"
+# Of Application Auto Scaling, for a call that succeeds a little later: another update is pending, or a new
+# scalable target is not visible yet.
+PENDING_UPDATE_CODE, NOT_VISIBLE_CODE = "ConcurrentUpdateException", "ObjectNotFoundException"
 
 
 class Throttled(AwsError):
@@ -71,8 +72,8 @@ class Throttled(AwsError):
 
     @property
     def display_message(self) -> str:
-        if self.code == PENDING_UPDATE_CODE:
-            return f"AWS takes no {self._call} now ({self.code}): an update of the same resource is pending."
+        if self.code in (PENDING_UPDATE_CODE, NOT_VISIBLE_CODE):
+            return f"AWS refused {self._call} for now: {self.message.rstrip('.')} ({self.code})."
         return f"AWS is throttling {self._call} ({self.code}): too many calls in this account and region."
 
 

@@ -8,6 +8,7 @@ from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
 from aws.errors import (
+    NOT_VISIBLE_CODE,
     PENDING_UPDATE_CODE,
     AwsError,
     Denied,
@@ -32,6 +33,8 @@ _THROTTLING_CODES = {
     "PriorRequestNotComplete",
     PENDING_UPDATE_CODE,
 }
+# It needs a scalable target, which callers register or read right before.
+_NOT_VISIBLE_YET = ("PutScalingPolicy", NOT_VISIBLE_CODE)
 _DENIED_CODES = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnauthorizedException"}
 _UNAUTHENTICATED_CODES = {
     "AuthFailure",
@@ -127,6 +130,8 @@ def _convert_client_error(problem: boto.ClientError, service: str, operation: st
     if code == str(status) and not message:
         # botocore uses the status as the code of a body without one. Its text is not for display.
         message = f"HTTP {status}, and the response is not from AWS. Check the endpoint of the connector"
+    if (operation, code) == _NOT_VISIBLE_YET:
+        return Throttled(code, message, service, operation)
     return _classify_error_code(code, message, status)(code, message, service, operation)
 
 

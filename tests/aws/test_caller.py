@@ -159,9 +159,12 @@ def test_a_read_that_cannot_succeed_is_tried_once(endpoint: Endpoint, caller: Bo
 
 
 def test_a_pending_update_is_not_called_too_many_calls() -> None:
-    error = Throttled("ConcurrentUpdateException", "", "application-autoscaling", "RegisterScalableTarget")
-    assert "pending" in str(error)
-    assert "too many calls" not in str(error)
+    place = ("application-autoscaling", "RegisterScalableTarget")
+    error = Throttled("ConcurrentUpdateException", "You already have a pending update.", *place)
+    assert str(error) == (
+        "AWS refused application-autoscaling RegisterScalableTarget for now: You already have a pending "
+        "update (ConcurrentUpdateException)."
+    )
 
 
 def test_denied_names_the_missing_action_and_on_what() -> None:
