@@ -76,6 +76,15 @@ def build_manifest(dump: Path, taken_at: datetime) -> BackupManifest:
     )
 
 
+def require_migrated_database() -> None:
+    """Raise `BackupError` for a database without tables of Slipway: it is not the one to back up."""
+    if not list_applied_migrations():
+        raise BackupError(
+            "The database has no tables of Slipway, so there is nothing to back up. Check DATABASE_URL, or "
+            "SLIPWAY_HOME where it is not set."
+        )
+
+
 def list_applied_migrations() -> tuple[str, ...]:
     """Return the migrations that are applied to the database, as "app.name"."""
     applied = MigrationRecorder(connection).applied_migrations()
@@ -136,6 +145,8 @@ def require_restorable(folder: Path, manifest: BackupManifest) -> None:
             f"The backup is of {manifest.database}, but DATABASE_URL names {connection.vendor}. "
             "Restore it into the same kind of database."
         )
+    if not manifest.migrations:
+        raise BackupError(f"{folder} has no tables of Slipway: it was made of an empty database.")
     require_known_migrations(manifest)
     require_same_schema(manifest)
     if missing := [key for key in manifest.keys if key not in list_key_names()]:

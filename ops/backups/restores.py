@@ -36,6 +36,7 @@ from ops.backups.manifests import (
     BackupManifest,
     build_manifest,
     read_manifest,
+    require_migrated_database,
     require_restorable,
     write_manifest,
 )
@@ -92,6 +93,7 @@ def create_backup(folder: Path) -> BackupManifest:
         raise BackupError(f"{folder} exists already. Name a new folder.")
     if reason := find_unfinished_restore():
         raise BackupError(reason)
+    require_migrated_database()
     partial = folder.with_name(f"{folder.name}.partial")
     try:
         partial.mkdir(mode=0o700, parents=True)

@@ -12,6 +12,7 @@ from asgiref.sync import async_to_sync
 from celery import signals
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from delegates.models import DelegateTask
@@ -170,6 +171,7 @@ def test_a_database_in_use_is_not_replaced(drive: Drive, tmp_path: Path) -> None
             "does not know deployments.0999",
         ),
         ("migrations", ["payroll.0001_initial"], "does not know payroll.0001_initial"),
+        ("migrations", [], "was made of an empty database"),
         ("schema", {"deployments": "0123abcd"}, "make other tables here than in the backup"),
         ("keys", ["0123abcd"], "needs the encryption key 0123abcd"),
         ("database", "oracle", "The backup is of oracle"),
@@ -200,6 +202,17 @@ def test_a_backup_has_the_names_of_its_keys_and_no_key(
         assert not any(key in file.read_bytes() for key in keys)
     call_command("restore", tmp_path / "backup", check=True)
     assert "can be restored" in capsys.readouterr().out
+
+
+def test_a_database_without_tables_of_slipway_is_not_backed_up(drive: Drive, tmp_path: Path) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE django_migrations RENAME TO elsewhere")
+        try:
+            with pytest.raises(BackupError, match="nothing to back up. Check DATABASE_URL"):
+                create_backup(tmp_path / "backup")
+        finally:
+            cursor.execute("ALTER TABLE elsewhere RENAME TO django_migrations")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_backup_that_fails_leaves_nothing_and_can_be_made_again(drive: Drive, tmp_path: Path) -> None:
