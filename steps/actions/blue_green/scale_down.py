@@ -12,11 +12,13 @@ from steps.actions.auto_scaling import is_suspended
 from steps.actions.base import Action, ActionFailed, ChangedByOthers, ChecklistEntry, action
 from steps.actions.blue_green.auto_scaling import read_scaling_if_allowed
 from steps.actions.blue_green.identity import GREEN, VERSION_TAG
+from steps.actions.blue_green.route_restores import require_healthy_targets
 from steps.actions.blue_green.target_owners import read_target_owners
 from steps.actions.blue_green.traffic import (
     count_healthy_targets,
     find_other_rule,
     list_target_groups,
+    load_traffic,
     refuse_production,
 )
 from steps.actions.confirmations import CallRecord, Confirmation, is_read_stale
@@ -228,6 +230,9 @@ class DownsizeOldService(ScaleDown):
             )
             return False
         refuse_production(context, live, "to scale it down")
+        # Long after the swap, it may be all that could still serve.
+        groups = load_traffic(context).stage_groups
+        require_healthy_targets(context, groups, f"Service {live.name} is not scaled down.")
         return True
 
 

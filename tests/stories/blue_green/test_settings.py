@@ -58,6 +58,19 @@ def test_a_delayed_downsizing_waits_longer_than_the_step_may_take(shop: Shop) ->
     assert step.timeout_seconds == 1800 + 3600
 
 
+def test_a_new_version_that_dies_before_the_downsizing_gives_traffic_back(shop: Shop) -> None:
+    shop.run("1")
+    before = shop.forwards(shop.prod)
+    shop.choose(swap={"downsizeOldServiceDelayInSecs": 600})
+    execution = shop.drive.start("2")
+    shop.pass_until(execution, lambda log: any("scaled down in 600 seconds" in line for line in log))
+    shop.call("ecs", "UpdateService", cluster="demo", service="shop__2", desiredCount=0)
+    shop.until_over(execution)
+    assert execution.failure["code"] == "NO_HEALTHY_TARGET", shop.drive.log(execution)[-15:]
+    assert shop.service("shop__1")["desiredCount"] == 2
+    assert shop.forwards(shop.prod) == before
+
+
 def test_an_abort_with_rollback_while_the_old_service_still_runs_moves_traffic_back(shop: Shop) -> None:
     shop.run("1")
     before = shop.state()
