@@ -246,7 +246,7 @@ GOALS: Final[Mapping[str, Goal]] = {
         1,
         "%/h",
         proof="make soak",
-        cause="a delegate of 55 MiB may grow by half of one, and keeps much of the most that it ever took",
+        cause="a process of 55 or 85 MiB may grow by less than one, and keeps most of its highest level",
     ),
     "U1 axe": Goal("axe finds nothing on any page", proof="tests/browser/test_accessibility.py"),
     "U2 clicks": Goal("first delegate in 6 clicks", proof="tests/browser/test_new_delegate.py"),
