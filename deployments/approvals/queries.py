@@ -2,17 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
+from deployments.approvals.executors import filter_executed_attempts, list_run_executors
 from deployments.approvals.operations import explain_refusal
 from deployments.approvals.verdicts import build_approval_summary, tally_decisions
-from deployments.models import Approval, ApprovalDecision, Execution, Interrupt
-from pipelines.models import TriggerFiring
+from deployments.models import Approval, ApprovalDecision
 from rbac.models import Scope, User
 from rbac.policy import Grants, filter_visible, get_resource_locations
 
@@ -36,18 +35,10 @@ def list_waiting_approvals(principal: User, scope: Scope | None = None) -> Query
         list_visible_approvals(principal, scope)
         .filter(status=Approval.Status.WAITING, groups__in=principal.user_groups.all())
         .alias(run=Coalesce("execution__first_attempt", "execution_id"))
-        .exclude(Q(excludes_executor=True) & Exists(_filter_executed_attempts(principal)))
+        .exclude(Q(excludes_executor=True) & Exists(filter_executed_attempts(principal)))
         .exclude(Exists(own_decisions))
         .distinct()
     )
-
-
-def _filter_executed_attempts(principal: User) -> QuerySet[Execution]:
-    """Return the attempts of the outer `run` that a user started, retried or redelivered."""
-    retried = Interrupt.objects.filter(execution=OuterRef("pk"), by=principal, kind=Interrupt.Kind.RETRY)
-    redelivered = TriggerFiring.objects.filter(execution_id=OuterRef("pk"), redelivered_by=principal)
-    attempts = Execution.objects.filter(Q(pk=OuterRef("run")) | Q(first_attempt=OuterRef("run")))
-    return attempts.filter(Q(started_by=principal) | Exists(retried) | Exists(redelivered))
 
 
 def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
@@ -64,7 +55,7 @@ def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
         return Counter()
     waiting = {"approval__status": Approval.Status.WAITING, "by__in": keys}
     decided = set(ApprovalDecision.objects.filter(**waiting).values_list("approval_id", "by_id", "plan_hash"))
-    executing = _list_executors({row[3] for row in rows})
+    executing = list_run_executors({row[3] for row in rows})
     grants, places = Grants(people), get_resource_locations(Approval, {row[0] for row in rows})
     users_by_id = {user.pk: user for user in people}
     return Counter(
@@ -75,21 +66,6 @@ def count_waiting_approvals(people: Sequence[User]) -> Counter[int]:
         and not (excludes_executor and (run, person) in executing)
         and VIEW in grants.get_permissions(users_by_id[person], places[pk])
     )
-
-
-def _list_executors(runs: Collection[UUID]) -> set[tuple[UUID | None, int | None]]:
-    """Return the runs with the users who started, retried and redelivered them, in all their attempts."""
-    attempts = Execution.objects.filter(Q(pk__in=runs) | Q(first_attempt__in=runs))
-    rows = list(attempts.values_list("pk", "first_attempt", "started_by_id"))
-    run_of: dict[UUID | None, UUID] = {pk: first_attempt or pk for pk, first_attempt, _ in rows}
-    retries = Interrupt.objects.filter(execution__in=run_of, kind=Interrupt.Kind.RETRY)
-    redelivered = TriggerFiring.objects.filter(execution_id__in=run_of)
-    users = [
-        *((pk, started_by) for pk, _, started_by in rows),
-        *retries.values_list("execution_id", "by_id"),
-        *redelivered.values_list("execution_id", "redelivered_by_id"),
-    ]
-    return {(run_of[pk], user) for pk, user in users}
 
 
 def build_approval_document(approval: Approval, principal: User) -> dict[str, Any]:

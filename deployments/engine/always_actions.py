@@ -29,8 +29,8 @@ _CONTINUING_STATUSES = (Status.IGNORE_FAILED, Status.SKIPPED, Status.SUCCESS)
 LONGEST_START_DELAY = timedelta(minutes=10)
 # Note of how long an always-action was tried, and when last. More than a pause between two tries is an outage
 # of the workers: nothing was tried in it, so later steps go on waiting.
-TRIED = "tried"
-LONGEST_PAUSE = timedelta(seconds=LONGEST_BACKOFF_SECONDS)
+_TRIED = "tried"
+_LONGEST_PAUSE = timedelta(seconds=LONGEST_BACKOFF_SECONDS)
 
 
 def get_next_always_action(
@@ -74,10 +74,10 @@ def _delays_later_steps(reconcile_context: ReconcileContext, step: StepExecution
 
 def _measure_tries(row: ActionRun, now: datetime) -> timedelta:
     """Return how long an always-action was tried, without outages of the workers."""
-    if (tried := row.progress.get(TRIED)) is None:
+    if (tried := row.progress.get(_TRIED)) is None:
         return timedelta()
     pause = now - datetime.fromisoformat(tried["at"])
-    return timedelta(seconds=tried["seconds"]) + min(pause, LONGEST_PAUSE)
+    return timedelta(seconds=tried["seconds"]) + min(pause, _LONGEST_PAUSE)
 
 
 def advance_always_action(reconcile_context: ReconcileContext, row: ActionRun) -> timedelta | None:
@@ -86,7 +86,7 @@ def advance_always_action(reconcile_context: ReconcileContext, row: ActionRun) -
     if row.state == ActionState.WAITING:
         reconcile_context.change(row, state=ActionState.STARTED, started_at=now)
     tried = {"at": now.isoformat(), "seconds": _measure_tries(row, now).total_seconds()}
-    reconcile_context.change(row, progress={**row.progress, TRIED: tried})
+    reconcile_context.change(row, progress={**row.progress, _TRIED: tried})
     if not is_loadable(row):
         wait_for_other_version(reconcile_context, row, row.step)
         if now - datetime.fromisoformat(row.progress[OTHER_VERSION_SINCE]) < OTHER_VERSION_TIMEOUT:
