@@ -24,12 +24,14 @@ from benchmarks.soak.machine_faults import (
 )
 from benchmarks.soak.site import Site
 from tests.faults.killable_process import Part
+from tests.fixtures.processes import wait_until
 
 WRITES: Final = ("RegisterTaskDefinition", "CreateService", "UpdateService", "RunTask", "DeleteService")
 # Pattern of the names of the faults to inject; all without it.
 CHOSEN: Final = re.compile(os.environ.get("SOAK_FAULTS", ""))
 # Longest times in seconds that a part is away or frozen, many faults being much shorter.
 LONGEST_FREEZE, LONGEST_CUT, LONGEST_OUTAGE = 60.0, 30.0, 30.0
+LONGEST_START: Final = 60.0
 # Intervals before the first fault.
 FIRST_INTERVALS: Final = 6
 # An upgrade, while other processes take the machine.
@@ -59,6 +61,12 @@ def _kill_worker(site: Site) -> None:
 
 def _kill_worker_child(site: Site) -> None:
     worker = site.installation.workers[0]
+    # Celery ends when a child does so while it starts, and its supervisor starts it again.
+    wait_until(
+        lambda: time.monotonic() - worker.started_at > LONGEST_START,
+        "a worker that has started",
+        LONGEST_FAULT,
+    )
     children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
     if children:
         os.kill(int(random.choice(children)), signal.SIGKILL)

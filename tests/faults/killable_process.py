@@ -25,10 +25,13 @@ class Part:
         # The checkout that it runs; another one from its next start on.
         self.code = ROOT
         self._process: subprocess.Popen[bytes] | None = None
+        # Time of its last start, of the monotonic clock.
+        self.started_at = 0.0
         # Exit statuses of processes that ended before they were killed or asked to end.
         self.early_ends: list[int] = []
 
     def start(self) -> None:
+        self.started_at = time.monotonic()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
