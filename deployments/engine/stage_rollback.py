@@ -281,4 +281,7 @@ def _end(reconcile_context: ReconcileContext) -> None:
         is_kept = execution.outcome in KEPT_OUTCOMES
         if not failed and transitions.is_all_undone(all_rows) and not is_kept:
             execution.outcome = Outcome.ROLLED_BACK
+        elif execution.final_status == Status.FAILED and execution.outcome == Outcome.COMPLETED:
+            # What it deployed is partly undone.
+            execution.outcome = Outcome.FAILED
         execution.save(update_fields=["final_status", "rolling_back", "outcome"])

@@ -2,8 +2,11 @@
 
 import pytest
 
+from deployments.execution.operations import roll_back_execution
 from deployments.log import iterate_lines
 from deployments.models import Execution
+from inventory.queries.service_deployments import get_latest_deployment, list_service_deployments
+from rbac.models import User
 from tests.fixtures.engine_driver import Drive
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,6 +52,24 @@ def test_an_undo_that_is_denied_is_tried_once_and_what_runs_stays_registered(dri
     assert (definition["revision"], definition["status"]) == (2, "ACTIVE")
     (line,) = [entry for entry in log if entry.startswith("NOT RESTORED: Task definition arn")]
     assert "found ACTIVE, used by deployment ecs-svc/" in line
+
+
+def test_a_rollback_that_ends_incomplete_leaves_no_completed_deployment(drive: Drive) -> None:
+    drive.run("1.27")
+    execution = drive.run("1.28")
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+    drive.sandbox.fault("denied", service="ecs", operation="UpdateService")
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.reconcile()
+    execution.refresh_from_db()
+    drive.until_over(execution)
+    assert _get_result(execution) == ("FAILED", "FAILED")
+    (stage,) = execution.stages.all()
+    assert stage.service is not None
+    deployments = list_service_deployments(User.objects.get(username="admin"), stage.service)
+    latest = get_latest_deployment(deployments, stage)
+    assert latest is not None
+    assert latest.execution.number == 1
 
 
 def test_every_line_of_the_checklist_has_its_subject_and_its_own_level(drive: Drive) -> None:
