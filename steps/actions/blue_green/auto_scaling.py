@@ -48,15 +48,27 @@ def compute_stage_count(context: StepContext, live: Mapping[str, Any], scaling: 
     return count if bounds is None else min(max(count, bounds[0]), bounds[1])
 
 
-def restore_scaling(context: StepContext, name: str, before: ScalingState) -> None:
-    """Attach the saved auto scaling to a recreated ECS service; AWS deletes it with the service."""
+def restore_target(context: StepContext, name: str, before: ScalingState) -> bool:
+    """Register the saved target of a recreated ECS service, which AWS deletes with the service.
+
+    Returns whether it was not there.
+    """
     if before.target is None or read_scaling_state(context, name).target is not None:
-        return
+        return False
     context.log(f"Registering Scalable Target on service {name}, as before..")
     context.scaling.register_target(context.cluster, name, _build_target_definition(before.target))
+    return True
+
+
+def restore_policies(context: StepContext, name: str, before: ScalingState) -> None:
+    """Attach the saved policies that a recreated ECS service does not have."""
+    if not before.policies:
+        return
+    live = read_scaling_state(context, name)
     for policy in before.policies:
-        fields = {key: value for key, value in policy.raw.items() if key.startswith(_POLICY_KEYS)}
-        context.scaling.put_policy(context.cluster, name, fields)
+        if live.policy(policy.name) is None:
+            fields = {key: value for key, value in policy.raw.items() if key.startswith(_POLICY_KEYS)}
+            context.scaling.put_policy(context.cluster, name, fields)
 
 
 def _build_target_definition(target: ScalableTarget) -> dict[str, Any]:

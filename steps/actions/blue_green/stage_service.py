@@ -9,7 +9,8 @@ from steps.actions.base import Action, ActionFailed, ChecklistEntry, action
 from steps.actions.blue_green.auto_scaling import (
     compute_stage_count,
     read_scaling_if_allowed,
-    restore_scaling,
+    restore_policies,
+    restore_target,
 )
 from steps.actions.blue_green.pair import is_service_inactive
 from steps.actions.blue_green.tags import confirm_tag_write, restore_tags
@@ -39,6 +40,9 @@ from steps.actions.ecs_service.update_fields import (
     select_changeable_fields,
 )
 from steps.actions.scaling_state import ScalingState, confirm_scaling_write
+
+# Rollback key of the deployments of a green service that an undo has created again.
+_RECREATED = "deployments of green"
 
 
 @action
@@ -230,6 +234,16 @@ class WaitForStageService(WaitForSteadyState):
         context.log(f"{verb} Stage Service {name} with Arn {context.get_output('serviceArn')}")
 
 
+def _recreate(context: StepContext, before: Mapping[str, Any]) -> EcsService:
+    context.log(
+        f"Creating Service {before['name']} again with task definition {before['task_definition']} "
+        f"and desired count {before['desired']}"
+    )
+    service = recreate_ecs_service(context, before, before["task_definition"])
+    context.set_outputs(rollbackDeploymentId=service.primary.id if service.primary else "")
+    return service
+
+
 @action
 @dataclass(frozen=True)
 class RemoveGreenService(Action):
@@ -276,17 +290,20 @@ class RemoveGreenService(Action):
     def undo(self, context: StepContext) -> None:
         before = context.load_for_rollback("service before")
         live = context.ecs.describe_service(context.cluster, before["name"])
-        if live is not None and live.is_active and not is_read_stale(context):
+        if live is None or not live.is_active or is_read_stale(context):
+            live = _recreate(context, before)
+        elif live.primary is None or live.primary.id != context.get_output("rollbackDeploymentId"):
             context.log(f"Service {before['name']} already exists")
             return
-        context.log(
-            f"Creating Service {before['name']} again with task definition {before['task_definition']} "
-            f"and desired count {before['desired']}"
-        )
-        service = recreate_ecs_service(context, before, before["task_definition"])
-        restore_tags(context, service.arn, before["name"], now={})
+        # An earlier try of this undo may have created it, and then failed.
+        restore_tags(context, live.arn, before["name"], now={})
         scaling = ScalingState.from_record(context.load_for_rollback("scaling of green"))
-        restore_scaling(context, before["name"], scaling)
+        # AWS brings the count within the bounds of a new scalable target, even of a suspended one.
+        is_registered = restore_target(context, before["name"], scaling)
+        if is_registered or live.desired != before["desired"]:
+            context.save_for_rollback(_RECREATED, [deployment.id for deployment in live.deployments])
+            context.ecs.update_service(context.cluster, before["name"], {"desiredCount": before["desired"]})
+        restore_policies(context, before["name"], scaling)
 
     def confirm_undo(self, context: StepContext, call: CallRecord) -> Confirmation:
         if call.operation in ("TagResource", "UntagResource"):
@@ -295,7 +312,7 @@ class RemoveGreenService(Action):
             return confirm_scaling_write(context, call)
         before = context.load_for_rollback("service before")
         confirmation = confirm_service_write(
-            context, call, task_definition=before["task_definition"], before="deployments before undo"
+            context, call, task_definition=before["task_definition"], before=_RECREATED
         )
         return (
             Applied({"service": confirmation.answer["service"]})

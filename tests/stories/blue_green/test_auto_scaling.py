@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from catalog.models import Manifest, Service
+from deployments.execution.operations import roll_back_execution
 from deployments.models import Execution
 from tests.stories.blue_green.shop import Shop
 
@@ -146,3 +147,37 @@ def test_the_old_version_does_not_scale_in_while_it_shares_its_traffic(scaled: S
     scaled.roll_back(execution)
     assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK"), scaled.drive.log(execution)
     assert _scaling(scaled, "shop__1") == ACTIVE
+
+
+@pytest.mark.parametrize("operation", ["RegisterScalableTarget", "PutScalingPolicy"])
+def test_a_rollback_tried_again_attaches_the_scaling_that_was_denied_to_the_recreated_service(
+    scaled: Shop, operation: str
+) -> None:
+    for tag in ("1", "2"):
+        scaled.run(tag)
+    third = scaled.run("3")
+    mark = scaled.drive.mark()
+    roll_back_execution(actor=scaled.drive.deployer, execution=third)
+    scaled.drive.reconcile()
+    scaled.pass_until(third, lambda _log: "DeleteService" in scaled.drive.effects(mark))
+    _deregister_as_aws_does(scaled, "shop__1")
+    scaled.drive.sandbox.fault("denied", operation=operation)
+    third.refresh_from_db()
+    scaled.until_over(third)
+    assert any("Not restored: Delete the old stage service" in line for line in scaled.drive.log(third))
+    assert _get_result(third) == ("FAILED", "FAILED")
+    scaled.drive.sandbox.clear_faults()
+    scaled.roll_back(third)
+    assert _get_result(third) == ("ROLLED_BACK", "ROLLED_BACK"), scaled.drive.log(third)
+    assert _both(scaled) == [SUSPENDED, ACTIVE]
+
+
+def _deregister_as_aws_does(shop: Shop, name: str) -> None:
+    """Deregister the scalable target of a deleted service."""
+    shop.call(
+        "application-autoscaling",
+        "DeregisterScalableTarget",
+        ServiceNamespace="ecs",
+        ScalableDimension="ecs:service:DesiredCount",
+        ResourceId=f"service/demo/{name}",
+    )
