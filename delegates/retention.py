@@ -40,6 +40,12 @@ DELEGATE_RETENTION = (
         timedelta(days=7),
     ),
     RetentionRule(
+        "Delegate instances that were never approved",
+        DelegateInstance.objects.filter(status=DelegateInstance.Status.GONE, last_heartbeat_at=None),
+        "registered_at",
+        timedelta(days=7),
+    ),
+    RetentionRule(
         "Refused delegate instances", RefusedInstance.objects.all(), "last_seen_at", timedelta(days=7)
     ),
     RetentionRule("Delegate allowlist entries", AllowlistEntry.objects.all(), "expires_at"),

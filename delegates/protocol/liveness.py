@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from delegates.connectivity import AWAY_AFTER, LATE_AFTER
 from delegates.live import publish_delegates_changed
@@ -24,27 +24,32 @@ BATCH_SIZE = 500
 
 def record_silent_instances(now: datetime) -> int:
     """Record instances that became late or disconnected, and delete instances disconnected for too long."""
-    alive = DelegateInstance.objects.exclude(status=DelegateInstance.Status.GONE)
-    late = alive.filter(last_heartbeat_at__lte=now - LATE_AFTER, delegate__is_built_in=False)
-    if not late.exists():
+    alive = DelegateInstance.objects.exclude(status=DelegateInstance.Status.GONE).filter(
+        delegate__is_built_in=False
+    )
+    is_late, is_gone = Q(last_heartbeat_at__lte=now - LATE_AFTER), _build_gone_filter(now)
+    if not alive.filter(is_late | is_gone).exists():
         # The usual case: a disconnected instance was late before.
         return 0
     silent = list(
-        late.exclude(Exists(_list_recorded_events(DISCONNECTED)))
+        alive.filter(is_late)
+        .exclude(Exists(_list_recorded_events(DISCONNECTED)))
         .annotate(is_recorded_late=Exists(_list_recorded_events(LATE)))
         .select_related("delegate")
         .order_by("last_heartbeat_at")[:BATCH_SIZE]
     )
     changed = _record_silent(silent, now) if silent else []
-    gone_instances = list(
-        alive.filter(last_heartbeat_at__lte=now - GONE_AFTER, delegate__is_built_in=False).select_related(
-            "delegate"
-        )[:BATCH_SIZE]
-    )
+    gone_instances = list(alive.filter(is_gone).select_related("delegate")[:BATCH_SIZE])
     if gone_instances:
         _release_instances(gone_instances, now)
     publish_delegates_changed(*{instance.delegate_id for instance in [*changed, *gone_instances]})
     return len(changed) + len(gone_instances)
+
+
+def _build_gone_filter(now: datetime) -> Q:
+    """Return the condition of instances that are silent for too long; one without approval only registers."""
+    is_waiting = Q(last_heartbeat_at=None)
+    return Q(last_heartbeat_at__lte=now - GONE_AFTER) | is_waiting & Q(registered_at__lte=now - GONE_AFTER)
 
 
 @transaction.atomic
@@ -109,7 +114,7 @@ def _archive(delegate: Delegate, absent: QuerySet[Delegate], now: datetime) -> b
 def _release_instances(instances: Iterable[DelegateInstance], now: datetime) -> None:
     hours = GONE_AFTER.total_seconds() / 3600
     for instance in instances:
-        rows = DelegateInstance.objects.filter(pk=instance.pk, last_heartbeat_at__lte=now - GONE_AFTER)
+        rows = DelegateInstance.objects.filter(_build_gone_filter(now), pk=instance.pk)
         if rows.update(**NO_SESSION):
             record_event(
                 instance, GONE, f"{get_instance_label(instance)} was not heard for {hours:.0f} hours.", at=now

@@ -34,6 +34,7 @@ SMALL = {
     "Form drafts",
     "Delegate lookups",
     "Delegate instances that are gone",
+    "Delegate instances that were never approved",
     "Delegate allowlist entries",
     "Delegate blocklist entries",
     "Devices of ended sessions",

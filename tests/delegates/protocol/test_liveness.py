@@ -73,6 +73,22 @@ def test_who_is_gone_has_no_session(agent: Agent):
     assert (instance.status, instance.session_hash) == ("GONE", "")
 
 
+@pytest.mark.parametrize(
+    ("silence", "status"), [(GONE_AFTER - SECOND, "REGISTERED"), (GONE_AFTER + SECOND, "GONE")]
+)
+def test_who_no_longer_waits_for_approval_is_gone_and_removed_later(
+    agent: Agent, silence: timedelta, status: str
+):
+    now = timezone.now()
+    waiting = DelegateInstance.objects.filter(pk=agent.instance.pk)
+    waiting.update(last_heartbeat_at=None, registered_at=now - silence)
+    assert liveness.record_silent_instances(now) == (status == "GONE")
+    assert liveness.record_silent_instances(now) == 0
+    assert waiting.get().status == status
+    prune_rows(DELEGATE_RETENTION, now + timedelta(days=7))
+    assert waiting.exists() == (status == "REGISTERED")
+
+
 def test_who_holds_an_overdue_task_is_asked_to_stop_and_then_loses_it(agent: Agent):
     task = offer_task(agent)
     (assignment,) = agent.acquire()
