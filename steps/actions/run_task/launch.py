@@ -147,6 +147,15 @@ class RunAttempt(SavedAttempt):
         """Record the tasks that a call started."""
         self.context.save_for_rollback(f"{self.key} tasks {number}", list(arns))
 
+    def record_refusal(self, number: int) -> None:
+        """Record that the repetition of a call with a lost answer was refused: its tasks stay unknown."""
+        self.context.save_for_rollback(f"{self.key} refused {number}", True)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a call without an answer is repeated if the step is retried."""
+        return any(not self._load(f"refused {number}") for number in self.list_open_batches())
+
     def has_similar_open_calls(self) -> bool:
         """Return whether another step waits for the answer of a call that runs the same task definition."""
         definition = self.context.get_output("taskDefinitionArn")
@@ -276,7 +285,9 @@ class RunTasks(Action):
         try:
             answer = context.ecs.run_task(request, context.cluster, f"{context.intent}-{number}")
         except AwsError as error:
-            if not error.may_have_happened:
+            if error.may_have_happened:
+                attempt.record_refusal(number)
+            else:
                 attempt.record_answer(number, [])
             raise
         attempt.record_answer(number, [task.arn for task in answer.tasks])

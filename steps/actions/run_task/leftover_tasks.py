@@ -133,13 +133,12 @@ def _list_leftover_tasks(context: StepContext) -> list[EcsTask]:
 def _list_tasks_of_earlier_attempt(context: StepContext) -> list[EcsTask]:
     """Return the tasks of the attempt before; one with an open call continues as the same attempt."""
     attempt = get_current_attempt(context)
-    if (
-        attempt is None
-        or attempt.list_open_batches()
-        or context.load_for_rollback(f"{attempt.key} went well")
-    ):
+    if attempt is None or attempt.is_open or context.load_for_rollback(f"{attempt.key} went well"):
         return []
-    return _describe_tasks(context, attempt.list_answered_tasks())
+    arns = attempt.list_answered_tasks()
+    if attempt.list_open_batches() and not attempt.has_similar_open_calls():
+        arns += attempt.list_unrecorded_tasks()
+    return _describe_tasks(context, arns)
 
 
 def _describe_tasks(context: StepContext, arns: list[str]) -> list[EcsTask]:

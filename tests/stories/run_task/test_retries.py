@@ -8,7 +8,7 @@ import pytest
 from deployments.engine.lease import LEASE_DURATION
 from deployments.journal.runtime import set_hook
 from deployments.log import iterate_lines
-from deployments.models import Execution
+from deployments.models import Execution, StepExecution
 from tests.deployments.engine.simulator.schedule import Death
 from tests.fixtures.engine_driver import Drive
 from tests.stories.run_task.test_run_task import tasks_of
@@ -35,6 +35,24 @@ def test_a_retry_after_a_time_out_first_stops_what_still_runs(job: Job) -> None:
     assert first["stoppedReason"] == "The step that ran this task is retried"
     assert second["createdAt"] > first["stoppedAt"]
     assert second["lastStatus"] == "STOPPED"
+
+
+def test_a_retry_first_stops_the_tasks_of_a_lost_answer_whose_repetition_was_refused(job: Job) -> None:
+    drive = _failing(job)
+    execution = drive.start("1.27")
+    drive.sandbox.fault("lost_answer", service="ecs", operation="RunTask", count=1)
+    drive.reconcile()
+    drive.sandbox.fault("denied", service="ecs", operation="RunTask")
+    steps = StepExecution.objects.filter(stage__execution=execution, retry_at__isnull=False)
+    for _ in range(120):
+        if not steps.exists():
+            drive.pass_time(1)
+    drive.sandbox.clear_faults()
+    drive.pass_time(120)
+    first, second = sorted(tasks_of(drive, execution), key=lambda task: task["createdAt"])
+    assert first["stoppedReason"] == "The step that ran this task is retried"
+    assert second["createdAt"] > first["stoppedAt"]
+    assert second["lastStatus"] == "RUNNING"
 
 
 def test_tasks_that_found_no_room_are_asked_for_again(job: Job) -> None:
