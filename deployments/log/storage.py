@@ -50,7 +50,8 @@ class _StepOutput:
         """Return the lines to store for this line."""
         if line.resolved_origin is not LineOrigin.CONTAINER:
             return [*self._build_dropped_note(line), (line, text)]
-        size = len(text)
+        # Each line takes a row, also an empty one.
+        size = len(text.encode()) + 1
         if self.dropped or self.stored_bytes + size > MOST_BYTES_PER_STEP:
             self.dropped, self.last = self.dropped + 1, text
             return [self._limit(line)] if self.dropped == 1 else []

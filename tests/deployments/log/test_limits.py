@@ -36,12 +36,23 @@ def test_a_step_keeps_so_much_output_and_says_what_it_left_out(
     store_lines(execution.pk, build_output(step, "Task stopped", origin=LineOrigin.SLIPWAY))
 
     lines = read_lines(execution.pk, limit=2000)
-    assert len(lines) == 1048 + 3
+    assert len(lines) == 1047 + 3
     limit, omission, own_line = lines[-3:]
     assert limit["text"].startswith("The output of this step is longer than 1 MiB")
-    assert omission["text"] == "153 lines of output were not kept. The last one: the very last line"
+    assert omission["text"] == "154 lines of output were not kept. The last one: the very last line"
     assert (limit["level"], omission["origin"]) == ("warning", "slipway")
     assert own_line["text"] == "Task stopped"
+
+
+@pytest.mark.parametrize(("text", "kept"), [("abcd", 2), ("éé", 2), ("🦊", 2), ("", 10)])
+def test_the_size_of_output_is_that_of_its_bytes_and_line_breaks(
+    execution: Execution, step: StepExecution, text: str, kept: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(storage, "MOST_BYTES_PER_STEP", 10)
+    store_lines(execution.pk, build_output(step, *[text] * 20))
+    lines = read_lines(execution.pk)
+    assert [line["text"] for line in lines[:-1]] == [text] * kept
+    assert lines[-1]["text"].startswith("The output of this step is longer")
 
 
 def test_what_slipway_says_is_never_left_out(
