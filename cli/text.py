@@ -3,9 +3,12 @@
 import re
 from typing import Any, Final
 
-# Colors, links and other sequences that a terminal interprets.
+# Colors, links and other sequences that a terminal interprets. Stored log lines have U+FFFD for the bell
+# that ends a title or a link.
 _ESCAPE_SEQUENCE: Final = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|[\x1b\x9d\x90][\]P][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]?"
+    r"\x1b\[[0-?]*[ -/]*[@-~]"
+    r"|[\x1b\x9d\x90][\]P][^\x07\x1b\x9c\ufffd]*(?:[\x07\x9c\ufffd]|\x1b\\)"
+    r"|\x1b[ -/]*[0-~]?"
 )
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # Marks that reorder text, so that it reads as another one (Unicode TR 36).

@@ -29,8 +29,11 @@ NAME_PATTERN: Final = rf"^[^{_INVISIBLE_RANGES}]*[^\s{_INVISIBLE_RANGES}][^{_INV
 MAX_LINE_BYTES: Final = 16_384
 # Each escape takes six bytes on the wire; a line of only escapes would not fit into a frame.
 _MAX_ESCAPES: Final = 2_000
-# Colors and links of terminals.
-_ESCAPE_SEQUENCE: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
+# Colors, titles and links of terminals. In a sanitized text U+FFFD stands for the bell that ends a title or a
+# link. Without an end it is none, and what follows stays readable.
+_ESCAPE_SEQUENCE: Final = re.compile(
+    "\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b\ufffd]*(?:[\x07\ufffd]|\x1b\\\\)"
+)
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
 
 

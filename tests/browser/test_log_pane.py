@@ -131,9 +131,11 @@ def test_colours_become_classes_and_other_controls_become_signs(page: Page, open
         "bell\x07 nul\x00",
         "abc\u202edcba\u202c",
         "\x1b[38;5;200mcube \x1b[38;2;1;2;3mtrue \x1b[<script>",
+        "see \x1b]8;;https://evil.example\ufffdthe link\x1b]8;;\ufffd of the server",
+        "\x1b]0;never closed",
     ]
     opened.send_lines(*(line(index + 1, text) for index, text in enumerate(texts)))
-    expect(page.locator("[data-n='6']")).to_be_attached()
+    expect(page.locator("[data-n='8']")).to_be_attached()
     assert page.evaluate(TEXTS) == [
         "red plain green",
         "link",
@@ -141,6 +143,8 @@ def test_colours_become_classes_and_other_controls_become_signs(page: Page, open
         "bell\u2407 nul\u2400",
         "abc\u27e8U+202E\u27e9dcba\u27e8U+202C\u27e9",
         "cube true cript>",
+        "see the link of the server",
+        "\u241b]0;never closed",
     ]
     assert page.locator("[data-n='1'] .a1.b").inner_text() == "red"
     assert page.locator("[data-n='1'] .a10").inner_text() == "green"

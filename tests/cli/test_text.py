@@ -16,6 +16,8 @@ from tests.fixtures.processes import ROOT
         ("\x1b[31mred\x1b[0m", "red"),
         ("\x1b]0;another title\x07text", "text"),
         ("\x1b]8;;https://evil.example\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]8;;https://evil.example\ufffdlink\x1b]8;;\ufffd and more", "link and more"),
+        ("\x1b]0;never ended", "0;never ended"),
         ("\x9b31mred", "31mred"),
         ("before\x1b", "before"),
         ("one\rtwo", "onetwo"),

@@ -71,6 +71,22 @@ def test_a_text_is_found_in_the_whole_log_with_links_to_its_lines(execution: Exe
     assert "<mark>needle</mark> 800" in page
 
 
+@pytest.mark.parametrize(
+    ("text", "shown_text"),
+    [
+        ("see \x1b]8;;https://a.example\x07the link\x1b]8;;\x07 of the end", "see the link of the end"),
+        ("\x1b]0;a title\x1b\\the end", "the end"),
+        ("\x1b]0;never closed, the end", "⟨U+001B⟩]0;never closed, the end"),
+    ],
+)
+def test_the_text_after_a_link_or_a_title_of_a_terminal_is_shown_and_found(
+    execution: Execution, load: Load, text: str, shown_text: str
+):
+    store_lines(execution.pk, build_lines(text))
+    assert [match["text"] for match in ROW.finditer(load())] == [shown_text]
+    assert list_numbers(load(find="the end")) == [1]
+
+
 def test_matches_of_all_steps_are_listed(execution: Execution, load: Load):
     for step in ("build", "deploy"):
         store_lines(execution.pk, build_lines("a needle", "hay", step=step))
