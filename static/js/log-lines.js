@@ -92,12 +92,14 @@ export class LogLines {
     return index * PAGE + at;
   }
 
-  // Bounds memory: pages farthest from the visible lines are dropped, and can be loaded again.
-  forgetFarFrom(number) {
+  // Bounds memory: pages farthest from this line are dropped, and can be loaded again; those of drawn lines stay.
+  forgetFarFrom(number, drawn) {
+    if (this.count <= MOST) return;
     const here = pageOf(number);
-    while (this.count > MOST) {
-      const [farthest] = [...this.pages.keys()].sort((a, b) => Math.abs(b - here) - Math.abs(a - here));
-      if (farthest === here) return;
+    const kept = new Set([here, ...[...drawn].map(pageOf)]);
+    const droppable = [...this.pages.keys()].filter((index) => !kept.has(index)).sort((a, b) => Math.abs(a - here) - Math.abs(b - here));
+    while (this.count > MOST && droppable.length) {
+      const farthest = droppable.pop();
       this.count -= this.pages.get(farthest).count;
       this.pages.delete(farthest);
     }

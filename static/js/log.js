@@ -85,7 +85,7 @@ export class LogPane {
     this.search.added(taken);
     this.addToView(taken);
     if (!this.display.follow) this.notice(taken, lastBefore);
-    this.lines.forgetFarFrom(this.sight?.first ?? this.lines.last);
+    this.lines.forgetFarFrom(this.sight?.first ?? this.lines.last, this.view.drawn.keys());
     this.refresh();
     return taken.length;
   }
@@ -138,9 +138,8 @@ export class LogPane {
     this.sight = sight;
     const line = this.lines.get(sight.first);
     this.part("where").textContent = line ? [this.stepNames.get(line.step) || line.step, line.unit].filter(Boolean).join(" \u203a ") : "";
-    for (let number = sight.from; number <= sight.to; number += 1) {
-      if (!this.lines.get(number)) return this.onNeed(number);
-    }
+    // Rows that a filter shows may be far apart.
+    for (const number of this.view.drawn.keys()) if (!this.lines.get(number)) return this.onNeed(number);
   }
 
   scrolled() {

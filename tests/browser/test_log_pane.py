@@ -379,6 +379,44 @@ def test_a_filter_shows_what_is_not_loaded(page: Page, long: Wire) -> None:
     expect(page).to_have_url(re.compile("level=errors"))
 
 
+def test_a_filter_loads_only_the_lines_that_it_shows(page: Page, long: Wire) -> None:
+    count = len(long.requested_positions)
+    page.locator("[data-log-level]").select_option("errors")
+    expect(page.locator("[data-n='9000'] .x")).to_contain_text("line 9000")
+    expect(page.locator("[data-n='500'] .x")).to_contain_text("line 500")
+    page.wait_for_timeout(500)
+    assert sorted(long.requested_positions[count:]) == [0, 8000]
+
+
+FAR_ERRORS = """() => {
+    const { pane } = window.slipway;
+    const errors = [5, 250_000, 399_999];
+    window.needed = [];
+    pane.onFind = async () => ({ numbers: errors, next: null });
+    pane.onNeed = async (number) => {
+        window.needed.push(number);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        const first = Math.floor((number - 1) / 1000) * 1000 + 1;
+        pane.add(Array.from({ length: 1000 }, (_, index) => first + index).map((number) => ({
+            number, at: 0, step: "s", unit: "u", level: errors.includes(number) ? "error" : "info", text: `line ${number}` })));
+    };
+    pane.expect(400_000);
+}"""
+
+
+def test_a_filter_of_a_very_long_log_ends_loading(page: Page, opened: Wire) -> None:
+    page.evaluate(FILL, 199_437)
+    page.evaluate(FAR_ERRORS)
+    page.locator("[data-log-level]").select_option("errors")
+    for number in (250_000, 399_999):
+        expect(page.locator(f"[data-n='{number}'] .x")).to_contain_text(f"line {number}")
+    page.wait_for_timeout(500)
+    # The end of the log is in sight before the filter.
+    assert sorted({number for number in page.evaluate("window.needed") if number < 399_900}) == [5, 250_000]
+    assert len(page.evaluate("window.needed")) < 10
+    assert page.evaluate("window.slipway.pane.lines.count") <= 200_000
+
+
 def test_the_next_failure_may_be_far_up(page: Page, long: Wire) -> None:
     page.locator("[data-log-scroll]").focus()
     page.keyboard.press("f")
