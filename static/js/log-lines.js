@@ -92,11 +92,11 @@ export class LogLines {
     return index * PAGE + at;
   }
 
-  // Bounds memory: pages farthest from this line are dropped, and can be loaded again; those of drawn lines stay.
-  forgetFarFrom(number, drawn) {
+  // Bounds memory: pages farthest from this line are dropped, and can be loaded again; those in use stay.
+  forgetFarFrom(number, used) {
     if (this.count <= MOST) return;
     const here = pageOf(number);
-    const kept = new Set([here, ...[...drawn].map(pageOf)]);
+    const kept = new Set([here, ...used.map(pageOf)]);
     const droppable = [...this.pages.keys()].filter((index) => !kept.has(index)).sort((a, b) => Math.abs(a - here) - Math.abs(b - here));
     while (this.count > MOST && droppable.length) {
       const farthest = droppable.pop();

@@ -85,7 +85,7 @@ export class LogPane {
     this.search.added(taken);
     this.addToView(taken);
     if (!this.display.follow) this.notice(taken, lastBefore);
-    this.lines.forgetFarFrom(this.sight?.first ?? this.lines.last, this.view.drawn.keys());
+    this.lines.forgetFarFrom(this.sight?.first ?? this.lines.last, [...this.view.drawn.keys(), taken[0].number, taken.at(-1).number]);
     this.refresh();
     return taken.length;
   }
@@ -339,25 +339,35 @@ export class LogPane {
     this.filter.setSteps(steps);
   }
 
-  // Selected lines, or all visible ones; missing lines are loaded first.
+  // Loads a line; one answer may not reach it, as long lines are sent a few at a time.
+  async load(number) {
+    for (let before = null; !this.lines.get(number); ) {
+      await this.onNeed(number);
+      if (this.lines.count === before) return undefined;
+      before = this.lines.count;
+    }
+    return this.lines.get(number);
+  }
+
+  // Selected lines, or all visible ones, up to the first that cannot be loaded; a selection may go beyond the end.
   async text() {
     const { picked } = this.display;
+    const last = Math.max(this.lines.last, this.knownLast);
     const texts = [];
-    for (const number of picked ? range(picked) : this.view.numbers()) {
-      if (texts.length === MOST_COPIED) break;
-      if (!this.lines.get(number)) await this.onNeed(number);
-      const line = this.lines.get(number);
-      if (line) texts.push(plainOf(line));
+    for (const number of picked ? range([picked[0], Math.min(picked[1], last)]) : this.view.numbers()) {
+      if (texts.length === MOST_COPIED) return { texts, rest: "; download the log for all lines" };
+      const line = this.lines.get(number) ?? (await this.load(number));
+      if (!line) return { texts, rest: `; line ${number.toLocaleString()} could not be loaded` };
+      texts.push(plainOf(line));
     }
-    return texts;
+    return { texts, rest: "" };
   }
 
   async copy() {
-    const lines = await this.text();
-    const done = await copyText(`${lines.join("\n")}\n`);
-    const all = lines.length < MOST_COPIED ? "" : "; download the log for all lines";
-    announce(done ? `${lines.length.toLocaleString()} lines copied${all}` : "The browser does not allow copying.");
-    return done;
+    const { texts, rest } = await this.text();
+    const done = await copyText(`${texts.join("\n")}\n`);
+    announce(done ? `${texts.length.toLocaleString()} lines copied${rest}` : "The browser does not allow copying.");
+    return done && !rest;
   }
 
   async copyLink() {

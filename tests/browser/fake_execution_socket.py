@@ -67,6 +67,7 @@ class Wire:
         self.searched: list[dict[str, str]] = []
         self.connected: list[int] = []
         self.refuses = False
+        self.most_lines = LARGEST_PAGE
         self.sockets: list[WebSocketRoute] = []
         # Read before the page is opened: an actor is needed for what the buttons may do.
         actor = User.objects.get(username="deployer")
@@ -112,7 +113,7 @@ class Wire:
             return
         after = int(query["after"])
         self.requested_positions.append(after)
-        lines = [line for line in self.log if line["number"] > after][:LARGEST_PAGE]
+        lines = [line for line in self.log if line["number"] > after][: self.most_lines]
         self._answer(route, {"blocks": blocks_of(lines), "end": False})
 
     def _search(self, route: Route, query: dict[str, str]) -> None:

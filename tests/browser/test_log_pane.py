@@ -436,6 +436,38 @@ def test_picked_lines_are_copied_though_they_were_not_loaded(page: Page, long: W
     ]
 
 
+def test_picked_lines_are_copied_though_the_server_sends_few_at_a_time(page: Page, long: Wire) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    long.most_lines = 100
+    page.evaluate("window.slipway.pane.display.picked = [2900, 2904]")
+    page.locator("[data-log-copy]").click()
+    expect(page.get_by_text("5 lines copied")).to_be_attached()
+    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert copied == [f"line {number}" for number in range(2900, 2905)]
+
+
+def test_a_selection_is_copied_up_to_a_line_that_cannot_be_loaded(page: Page, long: Wire) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    long.log = long.log[:2_002]
+    page.evaluate("window.slipway.pane.display.picked = [2_000, 9_900]")
+    page.locator("[data-log-copy]").click()
+    expect(page.get_by_text("3 lines copied; line 2,003 could not be loaded")).to_be_attached()
+
+
+def test_a_selection_is_copied_up_to_the_end_of_the_log(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    wire.log = [line(number) for number in range(1, 11)]
+    Execution.objects.filter(pk=execution.pk).update(next_line_number=11)
+    visit(f"/deployments/{execution.pk}/#L9-L999999999")
+    expect(page.locator("[data-n='9']")).to_have_class("log-row info picked")
+    page.locator("[data-log-copy]").click()
+    expect(page.get_by_text("2 lines copied")).to_be_attached()
+    assert page.evaluate("navigator.clipboard.readText()") == "line 9\nline 10\n"
+    assert set(wire.requested_positions) == {0}
+
+
 def test_lines_that_were_skipped_are_asked_for(page: Page, opened: Wire) -> None:
     opened.log = [line(number) for number in range(1, 41)]
     opened.send_lines(*opened.log[:5])
