@@ -1,6 +1,7 @@
 // Page of one delegate: its parts are fetched again after changes, and its log is followed.
 
 import { findAll, announce, h, find } from "./dom.js";
+import { holdPlace } from "./partial-updates.js";
 import { showTimes } from "./timestamps.js";
 
 const MOST_LINES = 2000;
@@ -22,8 +23,10 @@ async function refresh() {
   const before = statusOf(document);
   for (const part of findAll("[data-live]")) {
     const made = find(`[data-live="${CSS.escape(part.dataset.live)}"]`, fresh);
-    // Whoever is about to press something here is not disturbed.
-    if (made && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(made));
+    if (!made) continue;
+    const restorePlace = holdPlace(part);
+    part.replaceWith(document.adoptNode(made));
+    restorePlace(made);
   }
   showTimes();
   if (statusOf(document) !== before) announce(`${find("h1").textContent}: ${statusOf(document)}`);

@@ -4,6 +4,7 @@ import { findAll, statusBadge, copyButton, h, mark, find, shape } from "./dom.js
 import { deciding, decisionNotice, notice, pauseNotice, pausing, retryNotice, skippable, waitingStep } from "./step-decisions.js";
 import { approvalNotice } from "./approvals.js";
 import { drawChecklist, drawOutputs } from "./execution-results.js";
+import { holdPlace } from "./partial-updates.js";
 import { timeNode, durationNode } from "./timestamps.js";
 
 const ENDED = new Set(["SUCCESS", "FAILED", "ABORTED", "EXPIRED", "APPROVAL_REJECTED", "IGNORE_FAILED", "ROLLED_BACK"]);
@@ -166,17 +167,17 @@ export class ExecutionStateView {
     return find(`[data-x-${name}]`, this.root);
   }
 
-  // Redraws a part only if its data has changed, and restores the focus.
+  // Redraws a part only if its data has changed; the reader stays at the same place.
   put(name, shown, make) {
     const key = JSON.stringify(shown);
     if (this.keys.get(name) === key) return;
     this.keys.set(name, key);
     const part = this.part(name);
-    const focused = part.contains(document.activeElement) && document.activeElement.getAttribute("href");
     const top = part.scrollTop;
+    const restorePlace = holdPlace(part);
     part.replaceChildren(...make());
     part.scrollTop = top;
-    if (focused) find(`[href="${CSS.escape(focused)}"]`, part)?.focus();
+    restorePlace(part);
   }
 
   draw(state) {

@@ -156,3 +156,19 @@ def test_why_tasks_wait_is_shown_and_goes_away_by_itself(
     change(DelegateTask.objects.all().delete)
     page.clock.run_for(10_000)
     expect(reason).not_to_be_attached()
+
+
+def test_a_part_of_a_delegate_in_which_something_was_pressed_is_fetched_again(
+    page: Page, delegate: Delegate, open_list: Callable[[], None], site: str
+) -> None:
+    arn = "arn:aws:ecs:us-east-1:123456789012:task/demo/0123456789"
+    delegate.instances.update(ecs={"task_arn": arn, "cluster": "demo"}, version="1.0.0")
+    open_list()
+    page.goto(f"{site}/delegates/{delegate.pk}/")
+    button = page.get_by_role("button", name="Copy the ARN of the ECS task")
+    button.click()
+    expect(page.locator("#announcer")).to_have_text("Copied")
+    delegate.instances.update(version="1.0.1")
+    publish_delegate_change(delegate)
+    expect(page.locator("[data-live=instances]")).to_contain_text("1.0.1")
+    expect(button).to_be_focused()

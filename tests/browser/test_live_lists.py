@@ -9,14 +9,17 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import Page, Request, Route, WebSocketRoute, expect
 
+from delegates.models import DelegateTask, TaskLogChunk
 from deployments.execution.operations import run_pipeline
 from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import User
 from tests.browser.conftest import Visit
 from tests.browser.fake_execution_socket import Wire
+from tests.fixtures.delegates import make_task
 from tests.fixtures.processes import wait_until
 
 pytestmark = pytest.mark.browser
@@ -308,3 +311,37 @@ def test_a_link_of_a_list_keeps_the_focus_when_the_list_is_fetched_again(
     page.clock.run_for(1000)
     expect(page.locator("#pipelines:not([data-is-old])")).to_be_visible()
     expect(link).to_be_focused()
+
+
+def test_a_reader_stays_at_the_same_lines_of_a_task_that_is_fetched_again(
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline
+) -> None:
+    task = make_task(demo.scope, status="STARTED", started_at=timezone.now(), fence=1)
+    lines = [{"t": 1000 * number, "level": "info", "text": f"line {number}"} for number in range(150)]
+    TaskLogChunk.objects.create(task=task, sequence=0, count=len(lines), lines=json.dumps(lines))
+    DelegateTask.objects.filter(pk=task.pk).update(next_sequence=len(lines))
+    visit(f"/delegates/tasks/{task.pk}/")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
+    log = page.get_by_label("Task log")
+    log.focus()
+    log.evaluate("list => { list.scrollTop = 500; }")
+    page.evaluate("document.querySelector('#delegate-task').dataset.isOld = 'yes'")
+    live.publish_changes(f"delegate-task:{task.pk}")
+    page.clock.run_for(1000)
+    expect(page.locator("#delegate-task:not([data-is-old])")).to_be_visible()
+    expect(log).to_be_focused()
+    assert log.evaluate("list => list.scrollTop") == 500
+
+
+def test_a_button_keeps_the_focus_when_its_part_of_an_execution_is_drawn_again(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    failure = {"code": "X", "message": "It broke", "step": "s", "container": None, "exit_code": None}
+    wire.change(status="FAILED", failure=failure)
+    button = page.get_by_role("button", name="Go to first error")
+    button.focus()
+    wire.change(notes=[{"text": "Somebody else has deployed since."}])
+    expect(page.get_by_text("Somebody else has deployed since.")).to_be_visible()
+    expect(button).to_be_focused()
