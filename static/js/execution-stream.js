@@ -84,13 +84,18 @@ export class ExecutionStream {
     }
   }
 
-  // Shows an ended execution again, which a rollback or a retry may have reopened; returns whether it was read.
+  // Shows an ended execution again, which a rollback or a retry may have reopened, or whose log got lines that were
+  // hidden; returns whether it was read.
   async reopen() {
     if (this.status !== "ended") return true;
     const state = await getJson(this.api).catch(() => null);
     if (!state || this.status !== "ended") return Boolean(state);
     this.onState(state);
-    if (hasEnded(state)) return true;
+    if (hasEnded(state)) {
+      this.pane.expect(state.last_line);
+      this.fill();
+      return true;
+    }
     this.ended = false;
     this.failures = 0;
     this.connect();

@@ -18,7 +18,7 @@ from deployments.models import Execution
 from pipelines.models import Pipeline
 from rbac.models import User
 from tests.browser.conftest import Visit
-from tests.browser.fake_execution_socket import Wire
+from tests.browser.fake_execution_socket import Wire, line
 from tests.fixtures.delegates import make_task
 from tests.fixtures.processes import wait_until
 
@@ -258,6 +258,27 @@ def test_an_ended_execution_that_somebody_reopens_goes_on_in_front_of_others(
     expect(connection_state).to_have_text("Live")
     expect(page.locator("[data-x-status]")).to_contain_text("Rolling back")
     assert len(wire.connected) == count + 1
+
+
+def test_lines_that_are_added_to_the_log_of_an_ended_execution_appear(
+    page: Page, live: LiveSocket, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/")
+    connection_state = page.locator("[data-connection]")
+    expect(connection_state).to_have_text("Live")
+    wire.log = [line(number) for number in range(1, 4)]
+    wire.state = {**wire.state, "status": "SUCCESS", "last_line": 3}
+    wire.send_lines(*wire.log)
+    wire.end()
+    expect(connection_state).to_have_text("Ended")
+    live.wait_for(lambda: bool(live.sockets), "the socket of the topics")
+    wire.log += [line(4, "A line that was hidden"), line(5)]
+    wire.state = {**wire.state, "last_line": 5}
+    live.publish_changes(f"timeline:{execution.pk}")
+    page.clock.run_for(1500)
+    expect(page.locator("[data-n='4'] .x")).to_have_text("A line that was hidden")
+    expect(page.locator("[data-n='5']")).to_be_attached()
+    expect(connection_state).to_have_text("Ended")
 
 
 def test_calls_go_on_after_more_of_them_were_loaded(

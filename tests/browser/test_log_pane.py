@@ -397,8 +397,10 @@ FAR_ERRORS = """() => {
         window.needed.push(number);
         await new Promise((resolve) => setTimeout(resolve, 10));
         const first = Math.floor((number - 1) / 1000) * 1000 + 1;
-        pane.add(Array.from({ length: 1000 }, (_, index) => first + index).map((number) => ({
-            number, at: 0, step: "s", unit: "u", level: errors.includes(number) ? "error" : "info", text: `line ${number}` })));
+        pane.add(Array.from({ length: 1000 }, (_, index) => {
+            const [number, level] = [first + index, errors.includes(first + index) ? "error" : "info"];
+            return { number, at: 0, step: "s", unit: "u", level, text: `line ${number}` };
+        }));
     };
     pane.expect(400_000);
 }"""
