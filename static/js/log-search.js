@@ -61,9 +61,11 @@ export class LogSearch {
     return this.hits[this.at];
   }
 
-  label(isLooking) {
+  // What it says of hits on the server, too: whether they are still looked for, or could not be.
+  label({ isLooking, hasFailed }) {
     if (!this.needle) return "";
     const count = `${this.hits.length.toLocaleString()}${isLooking ? " \u2026" : ""}`;
+    if (hasFailed) return `${count}+, search failed`;
     return this.at < 0 ? `${count} ${this.hits.length === 1 ? "match" : "matches"}` : `${(this.at + 1).toLocaleString()}/${count}`;
   }
 

@@ -7,11 +7,13 @@ export class ServerSearch {
     this.find = find;
     this.requestNumber = 0;
     this.isLooking = false;
+    this.hasFailed = false;
   }
 
   stop() {
     this.requestNumber += 1;
     this.isLooking = false;
+    this.hasFailed = false;
     clearTimeout(this.timer);
   }
 
@@ -27,7 +29,7 @@ export class ServerSearch {
   async all(conditions) {
     const numbers = [];
     for (let after = 0; after !== null; ) {
-      const page = await this.find(conditions, after).catch(() => ({ numbers: [], next: null }));
+      const page = await this.find(conditions, after);
       numbers.push(...page.numbers);
       after = page.next;
     }
@@ -46,6 +48,7 @@ export class ServerSearch {
     } catch {
       if (requestNumber !== this.requestNumber) return;
       this.isLooking = false;
+      this.hasFailed = true;
       take([]);
     }
   }

@@ -125,13 +125,19 @@ export class LogPane {
   refresh() {
     const isLoading = this.knownLast > 0 && !this.lines.last;
     this.part("empty").hidden = this.view.rowCount > 0 || isLoading;
-    this.part("empty-word").textContent = this.filter.isOn && this.lines.last ? "No line is of this kind." : "No lines yet.";
+    this.part("empty-word").textContent = this.emptyWord();
     this.part("more").hidden = this.display.follow || this.unseen === 0;
     this.part("more-count").textContent = `${this.unseen.toLocaleString()} new line${this.unseen === 1 ? "" : "s"}`;
-    this.part("hits").textContent = this.search.label(this.furtherHits.isLooking);
+    this.part("hits").textContent = this.search.label(this.furtherHits);
     this.part("follow").setAttribute("aria-pressed", String(this.display.follow));
     if (this.search.needle) this.search.drawMarks(this.part("marks"), this.lines.last);
     this.summary.update(this.lines.last, this.lines.isComplete);
+  }
+
+  emptyWord() {
+    if (!this.filter.isOn || !this.lines.last) return "No lines yet.";
+    if (this.furtherLines.hasFailed) return "The log could not be searched. Choose the filter again.";
+    return this.furtherLines.isLooking ? "Searching\u2026" : "No line is of this kind.";
   }
 
   showSight(sight) {
@@ -220,8 +226,9 @@ export class LogPane {
   }
 
   async nextFailure() {
-    const starts = await this.failures();
-    if (!starts.length) return announce("No error line so far.");
+    const elsewhere = this.lines.isComplete ? [] : await this.failuresElsewhere().catch(() => null);
+    const starts = [...(elsewhere ?? []), ...this.failures()].sort((a, b) => a - b);
+    if (!starts.length) return announce(elsewhere ? "No error line so far." : "The log could not be searched. Try again.");
     this.failureAt = starts.find((number) => number > (this.failureAt ?? 0)) ?? starts[0];
     this.toLine(this.failureAt);
   }
@@ -243,8 +250,8 @@ export class LogPane {
     }
   }
 
-  // The first line with a text of each run of error lines: a diagnosis is one failure, however long it is.
-  async failures() {
+  // The first line with a text of each loaded run of error lines: a diagnosis is one failure, however long it is.
+  failures() {
     const starts = [];
     let waiting = true;
     for (const line of this.lines.loaded()) {
@@ -254,7 +261,7 @@ export class LogPane {
         waiting = false;
       }
     }
-    return this.lines.isComplete ? starts : [...(await this.failuresElsewhere()), ...starts].sort((a, b) => a - b);
+    return starts;
   }
 
   async failuresElsewhere() {

@@ -379,6 +379,22 @@ def test_a_filter_shows_what_is_not_loaded(page: Page, long: Wire) -> None:
     expect(page).to_have_url(re.compile("level=errors"))
 
 
+def test_a_search_without_an_answer_is_not_taken_for_one_without_a_match(
+    page: Page, long: Wire, complaints: list[str]
+) -> None:
+    page.route(re.compile("/log/search"), lambda route: route.fulfill(status=503, body="{}"))
+    page.locator("[data-log-search]").fill("needle 5000")
+    expect(page.locator("[data-log-hits]")).to_have_text("0+, search failed")
+    page.locator("[data-log-search]").fill("")
+    page.locator("[data-log-level]").select_option("errors")
+    empty = page.locator("[data-log-empty]")
+    expect(empty).to_have_text("The log could not be searched. Choose the filter again.")
+    page.evaluate("window.slipway.pane.nextFailure()")
+    expect(page.locator("#announcer")).to_have_text("The log could not be searched. Try again.")
+    assert all("503" in complaint for complaint in complaints)
+    complaints.clear()
+
+
 def test_a_filter_loads_only_the_lines_that_it_shows(page: Page, long: Wire) -> None:
     count = len(long.requested_positions)
     page.locator("[data-log-level]").select_option("errors")
