@@ -27,6 +27,7 @@ export function linesOf({ first, at, kinds, texts }) {
 export class LogLines {
   constructor() {
     this.pages = new Map();
+    this.forgotten = new Set();
     this.last = 0;
     this.count = 0;
   }
@@ -102,7 +103,13 @@ export class LogLines {
       const farthest = droppable.pop();
       this.count -= this.pages.get(farthest).count;
       this.pages.delete(farthest);
+      this.forgotten.add(farthest);
     }
+  }
+
+  // Whether a line belongs to a page that was loaded and dropped before.
+  wasForgotten({ number }) {
+    return this.forgotten.has(pageOf(number));
   }
 
   *loaded() {

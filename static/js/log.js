@@ -81,7 +81,7 @@ export class LogPane {
     const taken = this.lines.add(lines);
     if (!taken.length) return 0;
     this.dropServedLines();
-    this.summary.count(taken);
+    this.summary.count(taken.filter((line) => !this.lines.wasForgotten(line)));
     this.search.added(taken);
     this.addToView(taken);
     if (!this.display.follow) this.notice(taken, lastBefore);

@@ -422,6 +422,17 @@ FAR_ERRORS = """() => {
 }"""
 
 
+def test_an_error_line_that_is_loaded_again_counts_once(page: Page, opened: Wire) -> None:
+    page.evaluate(FAR_ERRORS)
+    page.evaluate("window.slipway.pane.onNeed(5)")
+    expect(page.locator("[data-log-summary]")).to_have_text("400,000 lines, 2+ errors")
+    for first in range(0, 201):
+        page.evaluate("number => window.slipway.pane.onNeed(number)", 190_000 + 1000 * first + 1)
+    assert page.evaluate("window.slipway.pane.lines.get(5)") is None
+    page.evaluate("window.slipway.pane.onNeed(5)")
+    expect(page.locator("[data-log-summary]")).to_have_text("400,000 lines, 3+ errors")
+
+
 def test_a_filter_of_a_very_long_log_ends_loading(page: Page, opened: Wire) -> None:
     page.evaluate(FILL, 199_437)
     page.evaluate(FAR_ERRORS)
