@@ -1,5 +1,6 @@
 """Dumps of the database with its own tools: pg_dump and pg_restore, or SQLite's backup."""
 
+import fcntl
 import os
 import shutil
 import sqlite3
@@ -7,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from psycopg.conninfo import make_conninfo
 
 from ops.backups.manifests import BackupError
@@ -17,6 +18,12 @@ from ops.backups.unfinished import MARK_TABLE, build_mark_statements, list_table
 # Options of Django and psycopg, which libpq does not know.
 _NO_LIBPQ_OPTIONS: Final = {"pool", "isolation_level", "server_side_binding", "assume_role"}
 _PARTIAL_SUFFIX: Final = ".restoring"
+_DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+# Bytes that a reader of SQLite locks, in WAL mode as long as it is connected: SHARED_FIRST and SHARED_SIZE in
+# https://github.com/sqlite/sqlite/blob/master/src/os.h
+_READER_LOCK_START, _READER_LOCK_BYTES = 0x40000002, 510
+# Files beside a database that SQLite would apply to one of the same name.
+_COMPANIONS: Final = ("-wal", "-shm", "-journal")
 
 
 def dump_database(dump: Path) -> None:
@@ -55,6 +62,16 @@ def load_dump(dump: Path, backup: str, started_at: str) -> None:
         _run_postgres_program("pg_restore", *options, str(dump))
     else:
         _replace_sqlite(dump, backup, started_at)
+
+
+def is_damaged(error: DatabaseError) -> bool:
+    """Return whether SQLite cannot read its file any more."""
+    cause = error.__cause__
+    return isinstance(cause, sqlite3.Error) and _names_damage(cause)
+
+
+def _names_damage(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(_DAMAGE)
 
 
 def is_database_empty() -> bool:
@@ -138,7 +155,10 @@ def sync_to_disk(*paths: Path) -> None:
 
 
 def _leave_write_ahead_log(path: Path) -> None:
-    """Merge the log of the old file: SQLite would apply it to the new one. Raises `BackupError` if in use."""
+    """Merge the log of the old file: SQLite would apply it to the new one. Raises `BackupError` if in use.
+
+    The log of a damaged file, which takes none any more, is deleted.
+    """
     if not path.exists():
         return
     try:
@@ -146,5 +166,21 @@ def _leave_write_ahead_log(path: Path) -> None:
             (mode,) = old.execute("PRAGMA journal_mode = DELETE").fetchone()
     except sqlite3.OperationalError as exc:
         raise BackupError(f"{path} is in use ({exc}). Stop all processes of Slipway first.") from exc
+    except sqlite3.DatabaseError as exc:
+        if not _names_damage(exc):
+            raise
+        _require_no_readers(path)
+        for suffix in _COMPANIONS:
+            path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+        return
     if mode != "delete":
         raise BackupError(f"{path} is in use. Stop all processes of Slipway first.")
+
+
+def _require_no_readers(path: Path) -> None:
+    """Raise `BackupError` if another process has opened a database that SQLite itself cannot open."""
+    with path.open("r+b") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, _READER_LOCK_BYTES, _READER_LOCK_START)
+        except OSError as exc:
+            raise BackupError(f"{path} is in use. Stop all processes of Slipway first.") from exc

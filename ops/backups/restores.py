@@ -24,6 +24,7 @@ from notifications.operations import hold_waiting_notifications
 from ops.acceptance.runs import end_restored_runs
 from ops.backups.dumps import (
     dump_database,
+    is_damaged,
     is_database_empty,
     load_dump,
     require_loadable,
@@ -241,11 +242,20 @@ def settle_restored_state(
 
 
 def _require_replaceable(*, replaces: bool) -> None:
-    if not (replaces or find_unfinished_restore() or is_database_empty()):
-        raise BackupError(
-            "The database is not empty. Restore into an empty one, or replace its content with --replace."
-        )
-    require_no_processes()
+    try:
+        if not (replaces or find_unfinished_restore() or is_database_empty()):
+            raise BackupError(
+                "The database is not empty. Restore into an empty one, or replace its content with --replace."
+            )
+        require_no_processes()
+    except DatabaseError as exc:
+        if not is_damaged(exc):
+            raise
+        # Its processes cannot be read. `load_dump` refuses a file that another process has open.
+        if not replaces:
+            raise BackupError(
+                f"The database is damaged ({exc}). Replace its content with --replace."
+            ) from exc
 
 
 def require_no_processes() -> None:

@@ -4,7 +4,10 @@ import json
 import os
 import resource
 import signal
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from asgiref.sync import async_to_sync
 from celery import signals
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, connections
 from django.utils import timezone
 
 from delegates.models import DelegateTask
@@ -158,6 +161,55 @@ def test_a_database_in_use_is_not_replaced(drive: Drive, tmp_path: Path) -> None
         restore_backup(tmp_path / "backup", replaces=True)
     with pytest.raises(BackupError, match="exists already"):
         create_backup(tmp_path / "backup")
+
+
+HEADER, SCHEMA = (0, 100), (100, 3000)
+
+
+@pytest.mark.only_on("sqlite")
+@pytest.mark.parametrize("place", [HEADER, SCHEMA])
+def test_a_damaged_file_is_replaced_unless_a_process_has_it_open(
+    drive: Drive, tmp_path: Path, place: tuple[int, int]
+) -> None:
+    execution = drive.start("2.0")
+    drive.pass_time(4)
+    create_backup(tmp_path / "backup")
+    database, (start, length) = Path(str(connection.settings_dict["NAME"])), place
+    with hold_open(database):
+        with connection.cursor() as cursor:
+            # Else the log beside the file still has what is overwritten here.
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connections.close_all()
+        with database.open("r+b") as file:
+            file.seek(start)
+            file.write(b"\xff" * length)
+        with pytest.raises(CommandError, match="is damaged .* Replace its content with --replace"):
+            call_command("restore", tmp_path / "backup")
+        with pytest.raises(CommandError, match="is in use. Stop all processes of Slipway first"):
+            call_command("restore", tmp_path / "backup", replace=True)
+        assert database.with_name(f"{database.name}-wal").exists()
+    call_command("restore", tmp_path / "backup", replace=True)
+    execution.refresh_from_db()
+    assert execution.restored_at
+
+
+@contextmanager
+def hold_open(database: Path) -> Iterator[None]:
+    """Let another process read the database, and keep its connection until it is killed."""
+    code = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+        "c.execute('SELECT 1 FROM sqlite_master').fetchone(); print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            # It cannot merge its log at its end.
+            process.kill()
 
 
 @pytest.mark.parametrize(
