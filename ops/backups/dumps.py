@@ -27,7 +27,7 @@ _COMPANIONS: Final = ("-wal", "-shm", "-journal")
 
 
 def dump_database(dump: Path) -> None:
-    """Write a consistent dump while Slipway runs. Raises `BackupError`."""
+    """Write a consistent dump while Slipway runs. Raises `BackupError`, also for a damaged database."""
     if connection.vendor == "postgresql":
         options = ["--format=custom", "--no-owner", "--no-privileges", f"--file={dump}"]
         _run_postgres_program("pg_dump", *options)
@@ -37,12 +37,28 @@ def dump_database(dump: Path) -> None:
             source.backup(target)
     except sqlite3.Error as exc:
         raise BackupError(f"The database could not be copied to {dump}: {exc}.") from exc
+    # SQLite copies pages as they are, damaged ones too.
+    if damage := _find_damage(dump):
+        raise BackupError(f"The database is damaged, so it was not backed up: {damage}.")
 
 
 def require_loadable(dump: Path) -> None:
-    """Raise `BackupError` if pg_restore is missing here, or cannot read the dump."""
+    """Raise `BackupError` if the dump is damaged, or pg_restore is missing here or cannot read it."""
     if connection.vendor == "postgresql":
         run_client(_find_client("pg_restore"), "--list", str(dump))
+    elif damage := _find_damage(dump):
+        raise BackupError(f"{dump} is the copy of a damaged database: {damage}.")
+
+
+def _find_damage(dump: Path) -> str:
+    """Return what SQLite finds wrong in a copy of a database, or an empty text."""
+    try:
+        # Immutable: no file is created beside it, which may be on a read-only disk.
+        with closing(sqlite3.connect(f"{dump.resolve().as_uri()}?immutable=1", uri=True)) as copy:
+            (result,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as exc:
+        return str(exc)
+    return "" if result == "ok" else str(result)
 
 
 def load_dump(dump: Path, backup: str, started_at: str) -> None:

@@ -22,6 +22,7 @@ from delegates.models import DelegateTask
 from deployments.execution.operations import decide_step
 from deployments.models import Execution, StepExecution
 from notifications.models import Notification, NotificationRule
+from ops.backups.dumps import require_loadable
 from ops.backups.manifests import MANIFEST_NAME, BackupError, list_key_names
 from ops.backups.restores import create_backup, restore_backup
 from ops.backups.unfinished import UnfinishedRestoreError, find_unfinished_restore, refuse_unfinished_restore
@@ -265,6 +266,29 @@ def test_a_database_without_tables_of_slipway_is_not_backed_up(drive: Drive, tmp
         finally:
             cursor.execute("ALTER TABLE elsewhere RENAME TO django_migrations")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.only_on("sqlite")
+def test_a_damaged_database_is_not_backed_up_as_if_it_were_sound(drive: Drive, tmp_path: Path) -> None:
+    create_backup(tmp_path / "sound")
+    database = Path(str(connection.settings_dict["NAME"]))
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        cursor.execute("SELECT rootpage FROM sqlite_master WHERE name = %s", [AuditEntry._meta.db_table])
+        ((page,),) = cursor.fetchall()
+        cursor.execute("PRAGMA page_size")
+        ((size,),) = cursor.fetchall()
+    connections.close_all()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+    with pytest.raises(BackupError, match="database is damaged"):
+        create_backup(tmp_path / "damaged")
+    assert [folder.name for folder in tmp_path.iterdir()] == ["sound"]
+    with pytest.raises(BackupError, match="copy of a damaged database"):
+        require_loadable(database)
+    restore_backup(tmp_path / "sound", replaces=True)
 
 
 def test_a_backup_that_fails_leaves_nothing_and_can_be_made_again(drive: Drive, tmp_path: Path) -> None:
