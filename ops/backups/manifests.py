@@ -76,12 +76,12 @@ def build_manifest(dump: Path, taken_at: datetime) -> BackupManifest:
     )
 
 
-def require_migrated_database() -> None:
-    """Raise `BackupError` for a database without tables of Slipway: it is not the one to back up."""
+def require_migrated_database(consequence: str) -> None:
+    """Raise `BackupError` for a database without tables of Slipway: it is another one than is meant."""
     if not list_applied_migrations():
         raise BackupError(
-            "The database has no tables of Slipway, so there is nothing to back up. Check DATABASE_URL, or "
-            "SLIPWAY_HOME where it is not set."
+            f"The database has no tables of Slipway, so {consequence}. Check DATABASE_URL, or SLIPWAY_HOME "
+            "where it is not set."
         )
 
 

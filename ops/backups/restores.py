@@ -4,7 +4,7 @@ import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.core.management import call_command
@@ -67,6 +67,8 @@ UNPUSHED_REASON = (
     "The database was restored from a backup. Look at the branch, and save the change again if needed."
 )
 UNHANDLED_REASON = "The database was restored from a backup. Redeliver it if it is still needed."
+# The clock of another machine tells the time of a snapshot.
+CLOCK_TOLERANCE = timedelta(minutes=1)
 logger = logging.getLogger(__name__)
 
 
@@ -94,7 +96,7 @@ def create_backup(folder: Path) -> BackupManifest:
         raise BackupError(f"{folder} exists already. Name a new folder.")
     if reason := find_unfinished_restore():
         raise BackupError(reason)
-    require_migrated_database()
+    require_migrated_database("there is nothing to back up")
     partial = folder.with_name(f"{folder.name}.partial")
     try:
         partial.mkdir(mode=0o700, parents=True)
@@ -159,7 +161,11 @@ def restore_backup(
 
 def settle_snapshot(taken_at: datetime) -> RestoredState:
     """Migrate and settle a database that was restored by other means. Raises `BackupError`."""
+    if taken_at > get_database_time() + CLOCK_TOLERANCE:
+        raise BackupError(f"{taken_at.isoformat()} is in the future. Name the time that the snapshot has.")
     with hold_restore_lock():
+        # Else the migrations would fill it, and the snapshot elsewhere would continue.
+        require_migrated_database("no snapshot was restored into it")
         require_no_processes()
         call_command(DjangoMigrate(), interactive=False, verbosity=0)
         return settle_restored_state(taken_at, {"snapshot_of": taken_at.isoformat()})

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -257,12 +258,16 @@ def test_a_backup_has_the_names_of_its_keys_and_no_key(
     assert "can be restored" in capsys.readouterr().out
 
 
-def test_a_database_without_tables_of_slipway_is_not_backed_up(drive: Drive, tmp_path: Path) -> None:
+def test_a_database_without_tables_of_slipway_is_neither_backed_up_nor_settled(
+    drive: Drive, tmp_path: Path
+) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE django_migrations RENAME TO elsewhere")
         try:
             with pytest.raises(BackupError, match="nothing to back up. Check DATABASE_URL"):
                 create_backup(tmp_path / "backup")
+            with pytest.raises(CommandError, match="no snapshot was restored into it. Check DATABASE_URL"):
+                call_command("restore", snapshot_of=timezone.now())
         finally:
             cursor.execute("ALTER TABLE elsewhere RENAME TO django_migrations")
     assert list(tmp_path.iterdir()) == []
@@ -323,6 +328,8 @@ def test_a_database_from_a_snapshot_is_settled_alone(drive: Drive) -> None:
     drive.pass_time(4)
     with pytest.raises(CommandError, match="with its zone"):
         call_command("restore", snapshot_of=timezone.now().replace(tzinfo=None))
+    with pytest.raises(CommandError, match="is in the future"):
+        call_command("restore", snapshot_of=timezone.now() + timedelta(hours=1))
     with pytest.raises(CommandError, match="Name the folder"):
         call_command("restore")
     call_command("restore", snapshot_of=timezone.now())
