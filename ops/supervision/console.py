@@ -34,13 +34,18 @@ class Console:
         self.line("slipway", text)
 
     def block(self, text: str) -> None:
-        """Write a text unchanged."""
+        """Write a text unchanged, but for characters that the output cannot encode."""
+        encoding = self._stream.encoding or "utf-8"
         try:
-            self._stream.write(text + "\n")
+            self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
             self._stream.flush()
         except (BrokenPipeError, ValueError):
             # The output is closed; the programs continue.
             self._stream = open(os.devnull, "w")  # noqa: SIM115, PTH123
+        except OSError:
+            # Its disk is full: this line is lost, a later one may find space again. An error would end the
+            # reader of the program's output, and the program would wait for one once its pipe is full.
+            return
 
 
 class PlainConsole(Console):

@@ -1,6 +1,7 @@
 """A program is kept running, its words are passed on, and nothing of it outlives the supervisor."""
 
 import asyncio
+import errno
 import io
 import os
 import signal
@@ -115,6 +116,41 @@ asyncio.run(ChildProcess(program, os.environ, Console()).keep_running())
         supervisor.send_signal(signal.SIGKILL)
 
     wait_until(lambda: not is_alive(pid), "the end of the child", seconds=5)
+
+
+class FullDisk(io.StringIO):
+    """Output to a file whose disk is full for the first lines."""
+
+    lost = 3
+
+    def flush(self) -> None:
+        if self.lost:
+            self.lost -= 1
+            self.seek(0)
+            self.truncate()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+async def test_a_program_goes_on_while_the_disk_of_its_output_is_full() -> None:
+    output = FullDisk()
+    child = make_child(output, "for number in range(20_000): print(number)")
+
+    async with asyncio.timeout(30):
+        assert await child.run_once() == 0
+    assert output.getvalue().splitlines()[-1] == "web      | 19999"
+
+
+def test_a_character_that_the_output_cannot_encode_does_not_end_it() -> None:
+    written = io.BytesIO()
+    console = Console(io.TextIOWrapper(written, encoding="latin-1"))
+
+    console.line("web", "token \N{BULLET}\N{BULLET}\N{BULLET}")
+    console.line("web", "fin\xe9")
+
+    assert written.getvalue().decode("latin-1").splitlines() == [
+        "web      | token \\u2022\\u2022\\u2022",
+        "web      | fin\xe9",
+    ]
 
 
 def test_lines_come_out_whole_however_they_were_cut() -> None:
