@@ -42,7 +42,7 @@ class ChildProcess:
 
     def __init__(self, program: Program, environment: Mapping[str, str], console: Console) -> None:
         self.program = program
-        self._environment = environment
+        self._environment = {**environment, **program.variables}
         self._console = console
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = False

@@ -1,9 +1,11 @@
 """Programs of an embedded Slipway: their commands and stop signals."""
 
 import os
+import shutil
 import signal
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from django.conf import settings
 
@@ -19,6 +21,8 @@ class Program:
     # Signal of the kernel when the supervisor is killed: only programs with files need time to close them.
     on_parent_death: signal.Signals = signal.SIGKILL
     stop_seconds: float = 4.0
+    # Variables besides those of all programs.
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def build_environment() -> dict[str, str]:
@@ -90,7 +94,16 @@ def get_worker() -> Program:
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         ),
         stop_seconds=6.0,
+        variables=_create_metrics_folder() if settings.WORKER_METRICS_PORT else {},
     )
+
+
+def _create_metrics_folder() -> dict[str, str]:
+    """Empty the folder in which the children of the worker count, and return the variable that names it."""
+    folder = settings.HOME / "worker-metrics"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    return {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
 
 
 def get_beat() -> Program:

@@ -1,5 +1,8 @@
 """Prometheus reads the state of the installation, and what web and worker processes count."""
 
+import asyncio
+import contextlib
+import io
 import json
 import os
 import re
@@ -8,6 +11,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 from django.test import Client
@@ -23,6 +27,9 @@ from delegates.models import Delegate
 from deployments.engine import dispatch
 from deployments.models import Pulse
 from ops.models import ServerProcess
+from ops.supervision import programs
+from ops.supervision.child_process import ChildProcess
+from ops.supervision.console import Console
 from rbac.models import Scope
 from sandbox.process import SandboxProcess
 from tests.ports import free_port
@@ -142,6 +149,33 @@ def test_a_worker_serves_the_sums_of_its_children(tmp_path: Path) -> None:
     )
 
     assert parse_samples(run.stdout)["slipway_reconcile_seconds_count", ("done",)] == 2
+
+
+def test_the_worker_of_make_run_serves_its_metrics(settings: Settings, tmp_path: Path) -> None:
+    settings.HOME, settings.WORKER_METRICS_PORT = tmp_path, free_port()
+    settings.ENV = settings.ENV.model_copy(update={"redis_url": f"redis://{NOBODY}"})
+    environment = {
+        **programs.build_environment(),
+        "DATABASE_URL": "",
+        "SLIPWAY_WORKER_METRICS_PORT": str(settings.WORKER_METRICS_PORT),
+    }
+    output = io.StringIO()
+    url = f"http://127.0.0.1:{settings.WORKER_METRICS_PORT}/metrics"
+
+    async def run() -> int:
+        worker = ChildProcess(programs.get_worker(), environment, Console(output))
+        running = asyncio.create_task(worker.run_once())
+        async with httpx.AsyncClient() as client, asyncio.timeout(60):
+            status = 0
+            while not status and not running.done():
+                await asyncio.sleep(0.1)
+                with contextlib.suppress(httpx.TransportError):
+                    status = (await client.get(url)).status_code
+        worker.kill()
+        await running
+        return status
+
+    assert asyncio.run(run()) == 200, output.getvalue()
 
 
 def read_exported_labels() -> dict[str, dict[str, set[str]]]:
