@@ -143,6 +143,13 @@ def test_roles_have_no_wildcard_actions(resources: dict[str, Any]) -> None:
     assert '"Action": "*"' not in text
 
 
+def test_connectors_may_tag_the_sessions_of_the_roles_that_they_assume(resources: dict[str, Any]) -> None:
+    (statement,) = resources["DeploymentRolesPolicy"]["Properties"]["PolicyDocument"]["Statement"]
+
+    assert statement["Action"] == ["sts:AssumeRole", "sts:TagSession"]
+    assert statement["Resource"] == {"Ref": "DeploymentRoleArns"}
+
+
 def test_the_migration_function_fits_into_the_template_and_compiles(resources: dict[str, Any]) -> None:
     code = resources["MigrationFunction"]["Properties"]["Code"]["ZipFile"]
 
