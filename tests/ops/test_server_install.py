@@ -54,3 +54,5 @@ def test_the_unit_leaves_a_worker_time_to_end_its_pass() -> None:
     service = read_unit()["Service"]
     compose = (ROOT / "deploy/compose.yaml").read_text()
     assert f"stop_grace_period: {service['TimeoutStopSec']}s" in compose
+    # A child of Celery ends in the middle of its pass when it gets SIGTERM itself.
+    assert service["KillMode"] == "mixed"
