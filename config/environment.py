@@ -4,7 +4,7 @@ import secrets
 import tomllib
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from cryptography.fernet import Fernet
 from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
@@ -214,8 +214,7 @@ class EnvironmentSettings(BaseSettings):
     @field_validator("email_url")
     @classmethod
     def _validate_mail_server(cls, value: str) -> str:
-        url = urlsplit(value)
-        # Reading the port validates it: it raises for an invalid one.
+        url = _split_url(value)
         if value and (url.scheme not in MAIL_SCHEMES or not url.hostname or url.port == 0):
             raise ValueError("use smtp://user:password@host:587 (STARTTLS), smtps://…:465, or leave it empty")
         return value
@@ -235,14 +234,28 @@ class EnvironmentSettings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _validate_database(cls, value: str) -> str:
-        if value and urlsplit(value).scheme not in DATABASE_SCHEMES:
-            raise ValueError("use postgres://user:password@host/name, sqlite:///path, or leave it empty")
+        url = _split_url(value)
+        name = url.path.removeprefix("/")
+        # A special character in the password ends the part with the host.
+        is_postgres = url.scheme != "sqlite" and name and not {"/", "@"} & {*name} and not url.fragment
+        is_sqlite = url.scheme == "sqlite" and name and not url.netloc
+        if value and (url.scheme not in DATABASE_SCHEMES or not (is_postgres or is_sqlite)):
+            raise ValueError(
+                "use postgres://user:password@host/name with special characters as percent codes, "
+                "sqlite:///path, or leave it empty"
+            )
+        return value
+
+    @field_validator("public_url")
+    @classmethod
+    def _validate_public_url(cls, value: str) -> str:
+        _split_url(value)
         return value
 
     @field_validator("redis_url")
     @classmethod
     def _validate_broker(cls, value: str) -> str:
-        url = urlsplit(value)
+        url = _split_url(value)
         is_known = url.scheme == "unix" or (url.scheme in BROKER_SCHEMES and url.hostname)
         if value and not is_known:
             raise ValueError("use redis://host:port, rediss://host:port, unix:///path, or leave it empty")
@@ -299,7 +312,8 @@ class EnvironmentSettings(BaseSettings):
         if self.debug:
             raise ValueError("DEBUG: remove it; debug pages show settings and code to everybody")
         url = urlsplit(self.public_url)
-        if url.scheme not in ("https", "http") or not url.hostname or url.path.strip("/"):
+        more = (url.path.strip("/"), url.query, url.fragment, url.username)
+        if url.scheme not in ("https", "http") or not url.hostname or any(more):
             raise ValueError("PUBLIC_URL: use scheme and host only, such as https://slipway.example.com")
         return self
 
@@ -370,6 +384,20 @@ class EnvironmentSettings(BaseSettings):
         """Return whether connectors may use this process's AWS credentials; in production only if enabled."""
         allowed = self.manager_credentials_allowed
         return self.embedded if allowed is None else allowed
+
+
+def _split_url(value: str) -> SplitResult:
+    """Return the parts of a URL. Raises `ValueError` without a part of it, which may be a password."""
+    try:
+        url = urlsplit(value)
+        # Reading the port validates it.
+        _ = url.port
+    except ValueError:
+        raise ValueError(
+            "this is no URL: write special characters of user and password as percent codes, and the port as "
+            "a number"
+        ) from None
+    return url
 
 
 def _add_password(address: str, password: str, name: str) -> str:

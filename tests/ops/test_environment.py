@@ -45,9 +45,17 @@ def test_own_keys_stay_the_same_and_are_closed_to_others(bare: pytest.MonkeyPatc
         ("SLIPWAY_MODE", "staging"),
         ("DATABASE_URL", "mysql://root@127.0.0.1/slipway"),
         ("DATABASE_URL", "localhost"),
+        ("DATABASE_URL", "postgres://db.example.com"),
+        ("DATABASE_URL", "postgres://db.example.com:many/slipway"),
+        ("DATABASE_URL", "postgres://slipway:12/34@db.example.com/slipway"),
+        ("DATABASE_URL", "postgres://slipway:12#34@db.example.com/slipway"),
+        ("DATABASE_URL", "postgres://slipway:12?34@db.example.com/slipway"),
+        ("DATABASE_URL", "sqlite://slipway.sqlite3"),
         ("SLIPWAY_DATABASE_POOL_SIZE", "0"),
         ("REDIS_URL", "localhost:6379"),
         ("REDIS_URL", "redis://127.0.0.1:6379/3"),
+        ("REDIS_URL", "redis://127.0.0.1:many"),
+        ("PUBLIC_URL", "https://slipway.example.com:many"),
         ("FIELD_ENCRYPTION_KEY", "too-short"),
         ("SLIPWAY_SANDBOX_SPEED", "0"),
         ("SLIPWAY_WORKER_CONCURRENCY", "-1"),
@@ -125,6 +133,8 @@ def test_what_the_process_is_in_aws_is_lent_in_production_only_on_purpose(bare: 
         ("DEBUG", "true"),
         ("PUBLIC_URL", "slipway.example.com"),
         ("PUBLIC_URL", "https://example.com/slipway"),
+        ("PUBLIC_URL", "https://example.com?next=slipway"),
+        ("PUBLIC_URL", "https://user@example.com"),
         ("SLIPWAY_HSTS_SECONDS", "-1"),
         ("SLIPWAY_HSTS_PRELOAD", "true"),
     ],
@@ -171,6 +181,16 @@ def test_a_password_without_a_place_is_refused(bare: pytest.MonkeyPatch, url: st
 
     with pytest.raises(InvalidSettingError, match="DATABASE_URL"):
         read_environment()
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "REDIS_URL", "EMAIL_URL"])
+def test_a_password_that_breaks_its_url_is_not_shown(bare: pytest.MonkeyPatch, name: str) -> None:
+    scheme = {"DATABASE_URL": "postgres", "REDIS_URL": "redis", "EMAIL_URL": "smtp"}[name]
+    bare.setenv(name, f"{scheme}://slipway:hunter/2@example.com/slipway")
+
+    with pytest.raises(InvalidSettingError, match=f"{name}.*percent codes") as refusal:
+        read_environment()
+    assert "hunter" not in str(refusal.value)
 
 
 def test_a_generated_key_needs_no_padding(bare: pytest.MonkeyPatch) -> None:
