@@ -64,7 +64,8 @@ def may_read_internals(request: HttpRequest) -> bool:
     if "X-Forwarded-For" in request.headers or "Forwarded" in request.headers:
         return False
     try:
-        return ip_address(request.META.get("REMOTE_ADDR", "")).is_private
+        # Of 100.64.0.0/10, which subnets of a VPC may have too, Python says neither private nor global.
+        return not ip_address(request.META.get("REMOTE_ADDR", "")).is_global
     except ValueError:
         return False
 

@@ -39,12 +39,13 @@ def production(settings: Settings) -> Settings:
     return settings
 
 
+@pytest.mark.parametrize("address", ["10.0.3.17", "100.64.3.17", "fd12::17", "::ffff:10.0.3.17"])
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_probes_name_the_target_by_its_address(
-    production: Settings, live_broker: str, caplog: pytest.LogCaptureFixture, path: str
+    production: Settings, live_broker: str, caplog: pytest.LogCaptureFixture, path: str, address: str
 ) -> None:
     beat_once()
-    answer = Client(REMOTE_ADDR="10.0.3.17").get(path, headers={"host": "10.0.1.8:8000"})
+    answer = Client(REMOTE_ADDR=address).get(path, headers={"host": "10.0.1.8:8000"})
     assert answer.status_code == 200
     assert caplog.records == []
 
@@ -60,6 +61,8 @@ def test_a_probe_is_not_redirected_to_https(production: Settings, live_broker: s
     ("address", "headers"),
     [
         ("93.184.215.14", {}),
+        ("::ffff:93.184.215.14", {}),
+        ("2606:2800:21f::1", {}),
         ("10.0.3.17", {"X-Forwarded-For": "93.184.215.14"}),
         ("10.0.3.17", {"Forwarded": "for=93.184.215.14"}),
         ("93.184.215.14", {"Authorization": "Bearer another-token"}),
