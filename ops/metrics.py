@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from math import inf
 
 import redis
 from django.db import DatabaseError, connection
@@ -99,9 +100,9 @@ def _read_database() -> Iterator[Metric]:
         "slipway_reconcile_delay_seconds", "Time since the oldest due reconcile pass was due.", delay
     )
     silence = read_dispatcher_silence(now)
-    if silence is not None:
-        age = silence.total_seconds()
-        yield _gauge("slipway_dispatcher_age_seconds", "Time since the dispatcher ran last.", age)
+    # Without a value no alert would fire, after a restore too, which forgets the last run.
+    age = inf if silence is None else silence.total_seconds()
+    yield _gauge("slipway_dispatcher_age_seconds", "Time since the dispatcher ran last; +Inf: never.", age)
     yield _count(
         "slipway_delegates",
         "Delegates by connectivity.",

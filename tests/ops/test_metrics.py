@@ -83,6 +83,13 @@ def test_the_state_of_the_installation_is_counted_with_every_status(live_broker:
 
 
 @pytest.mark.django_db
+def test_an_installation_whose_dispatcher_never_ran_can_alert(live_broker: str) -> None:
+    Pulse.objects.all().delete()
+
+    assert read_samples()["slipway_dispatcher_age_seconds", ()] > 60
+
+
+@pytest.mark.django_db
 def test_a_part_that_does_not_answer_is_down_and_the_rest_is_told(settings: Settings) -> None:
     settings.REDIS_URL = f"redis://{NOBODY}"
 
