@@ -28,6 +28,7 @@ from delegates.models import DelegateInstance
 from deployments.models import Execution
 from guards.examinations import Check, Finding, Result, examine
 from ops.background import create_broker_client
+from ops.backups.unfinished import find_unfinished_restore
 from ops.health import list_failed_checks
 from ops.processes import list_processes
 from steps.states import Status
@@ -108,7 +109,9 @@ def _examine_database() -> Iterator[Finding]:
 
 
 def _examine_migrations() -> Iterator[Finding]:
-    if reason := list_failed_checks().get("database"):
+    if reason := find_unfinished_restore():
+        yield Finding(Result.FAILED, reason, "Run manage restore, not migrate, which refuses this database.")
+    elif reason := list_failed_checks().get("database"):
         yield Finding(Result.FAILED, reason, "Run manage migrate (the role migrate of the image).")
     else:
         yield Finding(Result.OK, "All migrations are applied.")

@@ -19,6 +19,7 @@ from deployments.engine import dispatch
 from deployments.models import Pulse
 from guards.examinations import Finding, Result
 from ops import doctor
+from ops.backups.unfinished import build_mark_statements
 from ops.models import ServerProcess
 from rbac.models import Scope
 from sandbox.process import SandboxProcess
@@ -64,6 +65,17 @@ def test_a_sound_installation_passes_every_check_that_it_can_answer(
     assert all(row["fix"] for row in rows if row["result"] in ("failed", "warning"))
     sound = {row["check"] for row in rows if row["result"] == "ok"}
     assert sound >= {"database", "migrations", "encryption keys", "broker", "processes", "clocks", "storage"}
+
+
+def test_a_restore_that_did_not_finish_is_fixed_by_a_restore() -> None:
+    with connection.cursor() as cursor:
+        for statement, values in build_mark_statements("/backups/1", "noon"):
+            cursor.execute(statement.replace("?", "%s"), values)
+
+    result, message, fix = examine_once("migrations")
+    assert result is Result.FAILED
+    assert "did not finish" in message
+    assert fix.startswith("Run manage restore")
 
 
 def test_without_a_broker_what_needs_it_is_not_guessed(settings: Settings) -> None:
