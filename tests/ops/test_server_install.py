@@ -1,6 +1,10 @@
 """Installation on a server without containers: its page and its systemd unit agree with the scripts."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -40,6 +44,38 @@ def test_the_unit_starts_roles_that_exist(role: str) -> None:
     service = read_unit()["Service"]
     assert service["ExecStart"] == "/srv/slipway/ops/role.sh %i"
     assert re.search(rf"^  {role}\)$", script, flags=re.MULTILINE)
+
+
+def test_commands_read_the_settings_as_systemd_does(tmp_path: Path) -> None:
+    (tmp_path / "settings").write_text(
+        "# A comment; with signs (of a shell)\n\n"
+        "EMAIL_FROM=Slipway <slipway@example.com>\n"
+        "DATABASE_URL=postgres://slipway@db/slipway?sslmode=verify-full&sslrootcert=/ca.pem\n"
+        "SECRET_KEY=a$b`c\n"
+        'OIDC_NAME="Acme \\"login\\""\n'
+        "OIDC_SCOPES='openid email'"
+    )
+    runuser = tmp_path / "bin" / "runuser"
+    runuser.parent.mkdir()
+    show = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"
+    runuser.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{show}" "$@"\n')
+    runuser.chmod(0o700)
+    script = (ROOT / "deploy/systemd/slipway-manage").read_text()
+    script = script.replace("/etc/slipway.env", str(tmp_path / "settings"))
+    run = subprocess.run(
+        ["sh", "-c", script.replace("cd /srv/slipway\n", ""), "slipway-manage", "doctor", "--json"],
+        env={"PATH": f"{runuser.parent}:{os.environ['PATH']}"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    arguments, variables = json.loads(run.stdout)
+    assert arguments[-3:] == ["manage", "doctor", "--json"]
+    assert variables["EMAIL_FROM"] == "Slipway <slipway@example.com>"
+    assert variables["DATABASE_URL"].endswith("?sslmode=verify-full&sslrootcert=/ca.pem")
+    assert variables["SECRET_KEY"] == "a$b`c"
+    assert (variables["OIDC_NAME"], variables["OIDC_SCOPES"]) == ('Acme "login"', "openid email")
 
 
 def test_fetched_commits_have_a_writable_folder_in_read_only_containers() -> None:
