@@ -86,6 +86,15 @@ def test_fetched_commits_have_a_writable_folder_in_read_only_containers() -> Non
     assert any(mount.startswith(f"{folder}:uid={uid},gid={uid},") for mount in service["tmpfs"])
 
 
+def test_backups_and_restores_of_compose_run_without_the_migration_before_them() -> None:
+    services = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
+    assert "migrate" in services["web"]["depends_on"]
+    guide = (ROOT / "docs/how-to/back-up-and-restore.md").read_text()
+    commands = re.findall(r"^\$ docker compose run .*manage (?:backup|restore).*$", guide, flags=re.MULTILINE)
+    assert len(commands) == 3
+    assert [command for command in commands if " --no-deps " not in command] == []
+
+
 def test_the_unit_leaves_a_worker_time_to_end_its_pass() -> None:
     service = read_unit()["Service"]
     compose = (ROOT / "deploy/compose.yaml").read_text()
