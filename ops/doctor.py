@@ -109,8 +109,9 @@ def _examine_database() -> Iterator[Finding]:
 
 
 def _examine_migrations() -> Iterator[Finding]:
-    if reason := find_unfinished_restore():
-        yield Finding(Result.FAILED, reason, "Run manage restore, not migrate, which refuses this database.")
+    if unfinished := find_unfinished_restore():
+        message = "Run manage restore, not migrate, which refuses this database."
+        yield Finding(Result.FAILED, unfinished, message)
     elif reason := list_failed_checks().get("database"):
         yield Finding(Result.FAILED, reason, "Run manage migrate (the role migrate of the image).")
     else:
