@@ -196,7 +196,7 @@ export class ExecutionStateView {
     this.put("checklist", [state.checklist, state.status], () => drawChecklist(state.checklist || [], hasEnded(state)));
     this.drawCounts(state);
     this.drawButtons(state.can || {});
-    for (const part of findAll("[data-x-decide-step]")) part.value = waitingStep(steps(state))?.identifier || "";
+    for (const part of findAll("dialog:not([open]) [data-x-decide-step]")) part.value = waitingStep(steps(state))?.identifier || "";
     this.markPicked();
     document.title = `${statusNodes(state)[0].textContent} \u00b7 Execution ${state.number} \u00b7 ${state.pipeline.name} \u00b7 Slipway`;
   }
@@ -211,11 +211,12 @@ export class ExecutionStateView {
     }
   }
 
+  // An open dialog goes on asking about the step that somebody reads there.
   drawButtons(can) {
     const step = can.decide && skippable(steps(this.state));
     this.part("skip").hidden = !step;
-    if (step) for (const part of findAll("[data-x-skip-step]")) part.textContent = part.value = step[part.tagName === "INPUT" ? "identifier" : "name"];
-    for (const part of findAll("[data-skip-text]")) part.hidden = part.dataset.skipText !== (step?.intervention?.until ? "time" : "result");
+    if (step) for (const part of findAll("dialog:not([open]) [data-x-skip-step]")) part.textContent = part.value = step[part.tagName === "INPUT" ? "identifier" : "name"];
+    for (const part of findAll("dialog:not([open]) [data-skip-text]")) part.hidden = part.dataset.skipText !== (step?.intervention?.until ? "time" : "result");
     for (const name of ["abort", "rollback", "attempt"]) {
       const button = this.part(name);
       button.disabled = button.hidden = !can[name];

@@ -100,6 +100,8 @@ root.addEventListener("click", (event) => {
     showStep(step.dataset.step);
   } else if (stage) {
     page.pickStage(stage.dataset.stage);
+  } else if (event.target.closest("[data-dialog]")) {
+    page.draw(page.state);
   }
 });
 

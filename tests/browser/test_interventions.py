@@ -1,6 +1,7 @@
 """A person decides about a step that waits, and sees first what a rollback would undo."""
 
 import re
+from copy import deepcopy
 from datetime import timedelta
 from typing import Literal
 
@@ -13,6 +14,7 @@ from deployments.models import AwsCall, Execution, Interrupt, RollbackValue, Ste
 from steps.actions.leftover_services import Leftover
 from steps.actions.waits import WAITS_UNTIL
 from tests.browser.conftest import Visit
+from tests.browser.fake_execution_socket import Wire
 from tests.browser.test_accessibility import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -136,6 +138,33 @@ def test_skipping_a_step_that_only_waits_speaks_of_no_changes(
     with page.expect_navigation():
         dialog.get_by_role("button", name="Skip step").click()
     assert Interrupt.objects.filter(execution=execution, kind="SKIP").exists()
+
+
+def _wait_in(wire: Wire, identifier: str) -> None:
+    """Send the state of an execution whose first step has this identifier and waits for its result."""
+    stages = deepcopy(wire.state["stages"])
+    waiting = {"kind": "WAITING", "choices": ["SKIP"], "until": None}
+    stages[0]["steps"][0] |= {"identifier": identifier, "name": identifier, "intervention": waiting}
+    wire.change(stages=stages, can={**wire.state["can"], "decide": True})
+
+
+def test_a_dialog_goes_on_asking_about_the_step_that_was_read(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    _wait_in(wire, "first")
+    page.get_by_role("button", name="Skip step").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("Skip step first?")
+    _wait_in(wire, "second")
+    expect(page.locator("#step-second")).to_be_attached()
+    expect(dialog.get_by_role("heading")).to_have_text("Skip step first?")
+    expect(dialog.locator("input[name=step]")).to_have_value("first")
+    dialog.get_by_role("button", name="Keep waiting").click()
+    page.get_by_role("button", name="Skip step").click()
+    expect(dialog.get_by_role("heading")).to_have_text("Skip step second?")
+    expect(dialog.locator("input[name=step]")).to_have_value("second")
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
