@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from deployments.execution.restored_executions import pause_open_executions
 from deployments.models import AwsCall, Execution, Interrupt, RollbackValue, StepExecution
@@ -198,6 +198,23 @@ def test_what_will_be_undone_is_read_before_somebody_aborts(
     expect(changes.nth(0)).to_contain_text("Service myapp: task definition web:2 back to web:1")
     expect(changes.nth(1)).to_contain_text("Service myapp: restore desired count from 4 to 2")
     assert violations(page) == []
+
+
+def test_an_earlier_plan_is_not_shown_for_the_one_that_is_being_read(
+    page: Page, visit: Visit, waiting: Execution
+) -> None:
+    visit(f"/deployments/{waiting.pk}/")
+    page.locator("[data-x-abort]").click()
+    dialog = page.locator("#abort-dialog")
+    expect(dialog.locator("[data-changes] li")).to_have_count(2)
+    dialog.get_by_role("button", name="Keep running").click()
+    routes: list[Route] = []
+    page.route("**/undo-plan", lambda route: routes.append(route))
+    page.locator("[data-x-abort]").click()
+    expect(dialog.get_by_text("Loading changes…")).to_be_visible()
+    expect(dialog.locator("[data-changes] li")).to_have_count(0)
+    routes[0].continue_()
+    expect(dialog.locator("[data-changes] li")).to_have_count(2)
 
 
 def test_rolling_back_from_the_notice_asks_once_more_with_the_changes(
