@@ -41,6 +41,7 @@ export class EditorCheck {
   }
 
   async now() {
+    if (!this.area.form) return undefined;
     this.request?.abort();
     this.request = new AbortController();
     const body = new URLSearchParams([...new FormData(this.area.form)].filter(([, value]) => typeof value === "string"));

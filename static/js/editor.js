@@ -117,7 +117,8 @@ class Editor {
     area.addEventListener("editor:leave", () => { this.isSaving = true; });
     addEventListener("pageshow", () => { this.isSaving = false; });
     addEventListener("beforeunload", (event) => {
-      if (this.isDirty && !this.isSaving) event.preventDefault();
+      // The row of an editor may have been removed.
+      if (area.isConnected && this.isDirty && !this.isSaving) event.preventDefault();
     });
   }
 

@@ -219,6 +219,21 @@ def test_leaving_with_unsaved_changes_asks_and_saving_does_not(page: Page, open_
     assert dialogs == ["beforeunload"]
 
 
+def test_saving_does_not_ask_about_a_text_whose_row_was_removed(page: Page, open_editor: Open) -> None:
+    open_editor("a: 1", answer={"errors": [], "warnings": []})
+    problems: list[str] = []
+    page.on("dialog", lambda dialog: (problems.append(dialog.type), dialog.accept()))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.keyboard.type("b")
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
+    page.locator(".editor").evaluate("editor => editor.remove()")
+    # The check of the text was about to begin.
+    page.wait_for_timeout(600)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save").click()
+    assert problems == []
+
+
 def test_without_script_it_is_a_plain_text_field(page: Page, open_editor: Open) -> None:
     page.route("**/js/editor.js", lambda route: route.abort())
     open_editor("a: 1\n", without_script=True, problems=[{"line": 1, "message": "is wrong"}])
