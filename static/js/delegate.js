@@ -7,6 +7,8 @@ import { showTimes } from "./timestamps.js";
 const MOST_LINES = 2000;
 // As many lines come at once.
 const FULL = 500;
+// New lines are announced to screen readers this often at most, in milliseconds.
+const SPOKEN_EVERY = 5000;
 const statusOf = (node) => find('[data-live="status"]', node).textContent.trim();
 
 // Fetches the parts again, and returns whether that worked.
@@ -38,6 +40,8 @@ class Tail {
     this.list = list;
     this.isGone = false;
     this.next = Number(list.dataset.logNext);
+    this.added = 0;
+    this.spokenAt = 0;
     this.button = find("[data-log-follow]");
     this.button.hidden = false;
     this.button.addEventListener("click", () => this.follow(this.button.getAttribute("aria-pressed") !== "true"));
@@ -95,7 +99,15 @@ class Tail {
     this.list.append(...lines.map((text) => h("div", {}, text)));
     while (this.list.children.length > MOST_LINES) this.list.firstElementChild.remove();
     if (this.isFollowing) this.toEnd();
-    find("[data-log-added]").textContent = `${lines.length} new line${lines.length === 1 ? "" : "s"}`;
+    this.added += lines.length;
+    this.speaking ||= setTimeout(() => this.speak(), Math.max(0, this.spokenAt + SPOKEN_EVERY - Date.now()));
+  }
+
+  speak() {
+    this.speaking = 0;
+    this.spokenAt = Date.now();
+    find("[data-log-added]").textContent = `${this.added} new line${this.added === 1 ? "" : "s"}`;
+    this.added = 0;
   }
 }
 

@@ -237,7 +237,7 @@ export class ExecutionStateView {
     for (const node of findAll(".step", this.root)) {
       const picked = node.id === `step-${this.pickedStep}`;
       node.classList.toggle("picked", picked);
-      find("a", node).toggleAttribute("aria-current", picked);
+      find("a", node).ariaCurrent = picked;
     }
   }
 }

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from django.db import connection
@@ -172,3 +173,28 @@ def test_a_part_of_a_delegate_in_which_something_was_pressed_is_fetched_again(
     publish_delegate_change(delegate)
     expect(page.locator("[data-live=instances]")).to_contain_text("1.0.1")
     expect(button).to_be_focused()
+
+
+NOTE_ANNOUNCEMENTS = """node => {
+    window.said = [];
+    const note = () => window.said.push([Date.now(), node.textContent]);
+    new MutationObserver(note).observe(node, { childList: true });
+}"""
+
+
+def test_new_lines_of_an_agent_are_announced_every_five_seconds_at_most(
+    page: Page, site: str, delegate: Delegate, open_list: Callable[[], None]
+) -> None:
+    instance = delegate.instances.get()
+    open_list()
+    page.goto(f"{site}/delegates/{delegate.pk}/?tab=log")
+    page.locator("[data-log-added]").evaluate(NOTE_ANNOUNCEMENTS)
+    for number in range(1, 5):
+        text = f"line {number}"
+        DelegateLogChunk.objects.create(instance=instance, sequence=number, count=1, text=text)
+        publish_delegate_change(delegate, of_its_log=True)
+        expect(page.get_by_text(text, exact=True)).to_be_visible()
+    page.wait_for_timeout(5_500)
+    said = page.evaluate("window.said")
+    assert sum(int(text.split()[0]) for _, text in said) == 4
+    assert all(later - earlier >= 4_900 for (earlier, _), (later, _) in pairwise(said))

@@ -354,6 +354,18 @@ def test_a_reader_stays_at_the_same_lines_of_a_task_that_is_fetched_again(
     assert log.evaluate("list => list.scrollTop") == 500
 
 
+def test_the_chosen_step_is_told_to_screen_readers(
+    page: Page, visit: Visit, execution: Execution, wire: Wire
+) -> None:
+    visit(f"/deployments/{execution.pk}/")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    steps = page.locator("[data-x-steps] a[data-step]")
+    steps.first.click()
+    expect(steps.first).to_have_attribute("aria-current", "true")
+    assert steps.count() > 1
+    assert {step.get_attribute("aria-current") for step in steps.all()[1:]} <= {None, "false"}
+
+
 def test_a_button_keeps_the_focus_when_its_part_of_an_execution_is_drawn_again(
     page: Page, visit: Visit, execution: Execution, wire: Wire
 ) -> None:
