@@ -17,7 +17,7 @@ from deployments.models import Execution
 from rbac.models import User
 from rbac.policy import Grants, ResourceLocation, get_resource_locations
 from web.live.broadcaster import watch_sources
-from web.live.consumers import CLOSE_FORBIDDEN, LiveConsumer
+from web.live.consumers import CLOSE_FORBIDDEN, KEEPALIVE_SECONDS, LiveConsumer
 from web.live.socket_authorization import CLOSE_INTERNAL_ERROR
 
 VIEW = "core_pipeline_view"
@@ -130,7 +130,10 @@ BADGE_REFRESH_SECONDS = 10
 
 
 class BadgeConsumer(LiveConsumer):
-    """Socket of one user's badges; it receives the numbers and every change."""
+    """Socket of one user's badges; it receives the numbers, every change, and the same numbers after a pause.
+
+    Without a repetition the page cannot tell a connection that was lost from one without changes.
+    """
 
     content_name = "approvals"
 
@@ -151,7 +154,8 @@ class BadgeConsumer(LiveConsumer):
         person = self.person
         if person is None:
             return
-        key, sent = str(person.pk), None
+        key, sent, sent_at = str(person.pk), None, 0.0
+        clock = asyncio.get_running_loop().time
         async with watch_sources([BADGE_SOURCE], [f"{BADGE_SOURCE.name}:{key}"]) as hub:
             snapshots = hub.get_snapshots(BADGE_SOURCE, key)
             while not hub.is_broken:
@@ -160,8 +164,8 @@ class BadgeConsumer(LiveConsumer):
                 if (new_snapshots := hub.get_snapshots(BADGE_SOURCE, key)) != snapshots:
                     snapshots = new_snapshots
                     self.badges = get_badge_counts(new_snapshots)
-                if self.badges != sent:
-                    sent = self.badges
+                if self.badges != sent or clock() - sent_at >= KEEPALIVE_SECONDS:
+                    sent, sent_at = self.badges, clock()
                     await self.send(text_data=json.dumps(sent))
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(change_event.wait(), BADGE_REFRESH_SECONDS)

@@ -53,7 +53,8 @@ export function wireToolbar(pane) {
   pane.part("read").addEventListener("click", () => pane.readLast());
   pane.part("copy").addEventListener("click", async (event) => {
     const button = event.currentTarget;
-    if (await pane.copy()) {
+    const { copyLines } = await import("./log-copy.js");
+    if (await copyLines(pane)) {
       button.replaceChildren(icon("check"));
       setTimeout(() => button.replaceChildren(icon("copy")), 1200);
     }

@@ -16,7 +16,6 @@ import { LogView } from "./log-view.js";
 
 const TIMES = ["local", "utc", "elapsed", "off"];
 const TIME_WORDS = { local: "Local time", utc: "UTC", elapsed: "Elapsed", off: "No time" };
-const MOST_COPIED = 20_000;
 // Beside the steps, narrower windows have no room for a usual line.
 const WRAPS_BY_DEFAULT = "(max-width: 1399px)";
 
@@ -346,37 +345,6 @@ export class LogPane {
     this.filter.setSteps(steps);
   }
 
-  // Loads a line; one answer may not reach it, as long lines are sent a few at a time.
-  async load(number) {
-    for (let before = null; !this.lines.get(number); ) {
-      await this.onNeed(number);
-      if (this.lines.count === before) return undefined;
-      before = this.lines.count;
-    }
-    return this.lines.get(number);
-  }
-
-  // Selected lines, or all visible ones, up to the first that cannot be loaded; a selection may go beyond the end.
-  async text() {
-    const { picked } = this.display;
-    const last = Math.max(this.lines.last, this.knownLast);
-    const texts = [];
-    for (const number of picked ? range([picked[0], Math.min(picked[1], last)]) : this.view.numbers()) {
-      if (texts.length === MOST_COPIED) return { texts, rest: "; download the log for all lines" };
-      const line = this.lines.get(number) ?? (await this.load(number));
-      if (!line) return { texts, rest: `; line ${number.toLocaleString()} could not be loaded` };
-      texts.push(plainOf(line));
-    }
-    return { texts, rest: "" };
-  }
-
-  async copy() {
-    const { texts, rest } = await this.text();
-    const done = await copyText(`${texts.join("\n")}\n`);
-    announce(done ? `${texts.length.toLocaleString()} lines copied${rest}` : "The browser does not allow copying.");
-    return done && !rest;
-  }
-
   async copyLink() {
     if (await copyText(location.href)) announce("Link copied");
   }
@@ -386,8 +354,4 @@ export class LogPane {
     for (let number = Math.max(1, this.lines.last - 19); number <= this.lines.last; number += 1) last.push(this.lines.get(number) ? plainOf(this.lines.get(number)) : "");
     announce(last.join("\n"));
   }
-}
-
-function* range([first, last]) {
-  for (let number = first; number <= last; number += 1) yield number;
 }

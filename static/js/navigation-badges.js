@@ -3,6 +3,8 @@
 import { h, find, findAll } from "./dom.js";
 
 const LONGEST_WAIT = 60_000;
+// The server repeats the numbers every 30 seconds, or a little later.
+const SERVER_TIMEOUT = 75_000;
 const GONE = new Set([4401, 4403, 4404]);
 const LABELS = { waiting: " waiting for you", drift: " changed outside Slipway" };
 const findLinks = (name) => findAll(`[data-badge="${name}"]`);
@@ -29,23 +31,39 @@ export function startNavigationBadges() {
   let timer = 0;
   let failures = 0;
 
-  function connect() {
+  // A dead socket may not report its end.
+  function watch(opened) {
     clearTimeout(timer);
+    timer = setTimeout(() => {
+      opened.close();
+      end(opened, 1006);
+    }, SERVER_TIMEOUT);
+  }
+
+  function end(opened, code) {
+    if (opened !== socket) return;
+    clearTimeout(timer);
+    socket = null;
+    if (code === 4401) import("./session-end.js").then((page) => page.showSessionEnd());
+    if (GONE.has(code)) return;
+    failures += 1;
+    const longest = Math.min(LONGEST_WAIT, 500 * 2 ** failures);
+    timer = setTimeout(connect, longest * (0.5 + Math.random() / 2));
+  }
+
+  function connect() {
     if (socket || document.hidden) return;
-    socket = new WebSocket(address);
+    const opened = new WebSocket(address);
+    socket = opened;
+    watch(opened);
     socket.addEventListener("message", ({ data }) => {
+      if (opened !== socket) return;
+      watch(opened);
       failures = 0;
       find(".session-end")?.remove();
       for (const [name, count] of Object.entries(JSON.parse(data))) if (LABELS[name]) show(name, count);
     });
-    socket.addEventListener("close", ({ code }) => {
-      socket = null;
-      if (code === 4401) import("./session-end.js").then((page) => page.showSessionEnd());
-      if (GONE.has(code)) return;
-      failures += 1;
-      const longest = Math.min(LONGEST_WAIT, 500 * 2 ** failures);
-      timer = setTimeout(connect, longest * (0.5 + Math.random() / 2));
-    });
+    socket.addEventListener("close", ({ code }) => end(opened, code));
   }
 
   connect();

@@ -186,6 +186,29 @@ def test_a_socket_that_has_fallen_silent_is_given_up(
     live.wait_for(lambda: len(live.sockets) == 2, "the next socket")
 
 
+def test_the_socket_of_the_badges_that_has_fallen_silent_is_given_up(
+    page: Page, live: LiveSocket, visit: Visit, demo: Pipeline
+) -> None:
+    sockets: list[WebSocketRoute] = []
+
+    def open_badges(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+        socket.send(json.dumps({"waiting": len(sockets)}))
+
+    page.route_web_socket("**/ws/approvals/", open_badges)
+    visit("/deployments/")
+    badge = page.locator("[data-badge=waiting] .badge").first
+    expect(badge).to_contain_text("1")
+    page.clock.run_for(60_000)
+    sockets[0].send(json.dumps({"waiting": 1}))
+    live.wait_for(lambda: True, "the message")
+    page.clock.run_for(60_000)
+    assert len(sockets) == 1
+    page.clock.run_for(20_000)
+    live.wait_for(lambda: len(sockets) == 2, "the next socket")
+    expect(badge).to_contain_text("2")
+
+
 def test_who_may_not_listen_is_told_and_does_not_try_again(
     page: Page, live: LiveSocket, visit: Visit, demo: Pipeline
 ) -> None:

@@ -70,6 +70,16 @@ async def test_who_is_asked_hears_it_at_once_and_when_they_have_decided(sample: 
     await close_socket(stranger_page)
 
 
+async def test_the_numbers_are_repeated_so_that_a_lost_connection_is_noticed(
+    sample: World, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deployments.consumers.BADGE_REFRESH_SECONDS", 0.05)
+    monkeypatch.setattr("deployments.consumers.KEEPALIVE_SECONDS", 0.2)
+    page = await open_socket(admin)
+    assert [await receive_count(page) for _ in range(3)] == [1, 1, 1]
+    await close_socket(page)
+
+
 def test_all_are_counted_together_as_each_is_counted_alone(
     sample: World, project: Scope, admin: User
 ) -> None:
