@@ -82,8 +82,9 @@ MOST_NUMBERS = 5_000
 MOST_CHUNKS = 250
 # A page searches about eight hundred thousand lines, which takes about half a second.
 MOST_SEARCHES = 8
-# Of the control characters, stored lines have only escapes; text direction marks could reorder a line.
-_CONTROL = re.compile("[\x1b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+# Of the control characters, stored lines have only escapes. Text direction marks could reorder a line, and
+# line separators break it.
+_CONTROL = re.compile("[\x1b\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 
 // All special sequences: CSI, OSC, other controls, and bidirectional marks. The server stores U+FFFD for the bell that
 // ends an OSC.
-const SPECIAL = /\x1b\[([0-9;:]*)([@-~])|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\ufffd]*(?:[\x07\ufffd]|\x1b\\)|[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
-const PLAIN = /^[^\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]*$/;
+const SPECIAL = /\x1b\[([0-9;:]*)([@-~])|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\ufffd]*(?:[\x07\ufffd]|\x1b\\)|[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const PLAIN = /^[^\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]*$/;
 
 function symbol(char) {
   const code = char.codePointAt(0);

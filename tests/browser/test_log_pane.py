@@ -133,9 +133,10 @@ def test_colours_become_classes_and_other_controls_become_signs(page: Page, open
         "\x1b[38;5;200mcube \x1b[38;2;1;2;3mtrue \x1b[<script>",
         "see \x1b]8;;https://evil.example\ufffdthe link\x1b]8;;\ufffd of the server",
         "\x1b]0;never closed",
+        "one\u2028two\u061c",
     ]
     opened.send_lines(*(line(index + 1, text) for index, text in enumerate(texts)))
-    expect(page.locator("[data-n='8']")).to_be_attached()
+    expect(page.locator("[data-n='9']")).to_be_attached()
     assert page.evaluate(TEXTS) == [
         "red plain green",
         "link",
@@ -145,6 +146,7 @@ def test_colours_become_classes_and_other_controls_become_signs(page: Page, open
         "cube true cript>",
         "see the link of the server",
         "\u241b]0;never closed",
+        "one\u27e8U+2028\u27e9two\u27e8U+061C\u27e9",
     ]
     assert page.locator("[data-n='1'] .a1.b").inner_text() == "red"
     assert page.locator("[data-n='1'] .a10").inner_text() == "green"

@@ -87,6 +87,11 @@ def test_the_text_after_a_link_or_a_title_of_a_terminal_is_shown_and_found(
     assert list_numbers(load(find="the end")) == [1]
 
 
+def test_marks_that_reorder_or_break_a_line_are_shown(execution: Execution, load: Load):
+    store_lines(execution.pk, build_lines("one\u2028two\u061c"))
+    assert [match["text"] for match in ROW.finditer(load())] == ["one⟨U+2028⟩two⟨U+061C⟩"]
+
+
 def test_matches_of_all_steps_are_listed(execution: Execution, load: Load):
     for step in ("build", "deploy"):
         store_lines(execution.pk, build_lines("a needle", "hay", step=step))
