@@ -114,6 +114,10 @@ def _replace_partition(partition: Partition) -> None:
     first, end = partition.key_range
     start = "MINVALUE" if partition.is_before else str(first)
     uniques = list_uniques(name)
+    # Else a change after the copy, such as the end of a call that went on for months, would be dropped.
+    # The table first, as everybody else locks it.
+    _execute(f"LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")
+    _execute(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
     # An execution that went on into the next month has rows there too.
     _execute(f"DELETE FROM {table} WHERE {_IS_CLEARED} AND (id < {first} OR id >= {end})")  # noqa: S608
     _execute(f"CREATE TEMPORARY TABLE kept AS SELECT * FROM {name} WHERE NOT {_IS_CLEARED}")  # noqa: S608

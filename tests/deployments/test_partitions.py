@@ -1,15 +1,17 @@
 """Monthly partitions of logs, AWS calls and AWS events: conversion, use and pruning on PostgreSQL."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from pytest_django import Settings
 
-from deployments import log
+from deployments import log, partition_pruning
 from deployments.execution.operations import roll_back_execution
 from deployments.models import AwsCall, AwsEvent, Execution, HiddenLogLines, LogChunk
 from deployments.partitions import (
@@ -178,6 +180,40 @@ def test_hidden_lines_of_a_kept_call_do_not_keep_its_month(
     assert count_details(newer) == kept
     lines.refresh_from_db()
     assert lines.call_id == call.pk
+
+
+def test_a_row_that_changes_while_its_month_is_dropped_keeps_the_change(
+    drive: Drive, today: date, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_refused():
+        return
+    old = drive.run("1.0")
+    maintain_partitions(today)
+    newer = drive.run("2.0")
+    now = datetime.combine(today, datetime.min.time(), get_database_time().tzinfo) + timedelta(days=100)
+    Execution.objects.filter(pk__in=[old.pk, newer.pk]).update(ended_at=now - timedelta(days=99))
+    call = AwsCall.objects.filter(execution=newer).order_by("pk")[0]
+    monkeypatch.setattr("deployments.partition_pruning.MOST_KEPT_SHARE", 1.0)
+    copy = f"CREATE TEMPORARY TABLE kept AS SELECT * FROM {list_partitions(AwsCall._meta.db_table)[1].name} "
+    other, execute, changes = connection.copy(), partition_pruning._execute, []
+
+    def execute_beside_a_worker(statement: str, *params: Any) -> None:
+        execute(statement, *params)
+        if statement.startswith(copy):
+            with suppress(OperationalError), other.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '200ms'")
+                cursor.execute(
+                    f"UPDATE {AwsCall._meta.db_table} SET operation = 'x' WHERE id = %s", [call.pk]
+                )
+                changes.append(cursor.rowcount)
+
+    monkeypatch.setattr(partition_pruning, "_execute", execute_beside_a_worker)
+    try:
+        assert DETAIL_RETENTION.prune(now) >= 1
+    finally:
+        other.close()
+    call.refresh_from_db()
+    assert (call.operation == "x") is (sum(changes) > 0)
 
 
 def test_tables_that_were_divided_in_different_months_lose_the_same_executions(
