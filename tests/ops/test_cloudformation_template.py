@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cfnlint.decode.cfn_yaml
@@ -155,6 +156,26 @@ def test_the_migration_function_fits_into_the_template_and_compiles(resources: d
 
     assert len(code) <= 4096
     compile(code, "index.py", "exec")
+
+
+def test_the_migration_function_waits_for_a_task_that_is_not_visible_yet(
+    resources: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = {"lastStatus": "STOPPED", "containers": [{"exitCode": 0}]}
+    answers = iter([[], [{"lastStatus": "PENDING"}], [ended]])
+    ecs = SimpleNamespace(
+        run_task=lambda **_: {"failures": [], "tasks": [{"taskArn": "arn"}]},
+        describe_tasks=lambda **_: {"tasks": next(answers)},
+    )
+    monkeypatch.setitem(sys.modules, "boto3", SimpleNamespace(client=lambda _: ecs))
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    function: dict[str, Any] = {}
+    exec(resources["MigrationFunction"]["Properties"]["Code"]["ZipFile"], function)
+    properties = {name: name for name in ("Subnets", "SecurityGroup", "Cluster", "TaskDefinition")}
+
+    function["migrate"](properties, SimpleNamespace(get_remaining_time_in_millis=lambda: 60_000))
+
+    assert list(answers) == []
 
 
 def test_slipway_closes_idle_connections_later_than_the_load_balancer(resources: dict[str, Any]) -> None:
