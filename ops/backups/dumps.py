@@ -147,8 +147,10 @@ def _replace_sqlite(dump: Path, backup: str, started_at: str) -> None:
     partial = path.with_name(f"{path.name}{_PARTIAL_SUFFIX}")
     connection.close()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Private from its first byte on: the folder may be open to others.
+    partial.unlink(missing_ok=True)
+    partial.touch(mode=0o600)
     shutil.copyfile(dump, partial)
-    partial.chmod(0o600)
     with closing(sqlite3.connect(partial)) as copy:
         with copy:
             for statement, values in build_mark_statements(backup, started_at):

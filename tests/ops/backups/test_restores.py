@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -271,6 +272,27 @@ def test_a_database_without_tables_of_slipway_is_neither_backed_up_nor_settled(
         finally:
             cursor.execute("ALTER TABLE elsewhere RENAME TO django_migrations")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.only_on("sqlite")
+def test_a_database_that_is_being_restored_is_private_from_its_first_byte(
+    drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_backup(tmp_path / "backup")
+    modes: list[int] = []
+    copy = shutil.copyfile
+
+    def copy_with_a_look(source: Path, target: Path) -> None:
+        copy(source, target)
+        modes.append(target.stat().st_mode & 0o777)
+
+    monkeypatch.setattr("ops.backups.dumps.shutil.copyfile", copy_with_a_look)
+    former = os.umask(0o022)
+    try:
+        restore_backup(tmp_path / "backup", replaces=True)
+    finally:
+        os.umask(former)
+    assert modes == [0o600]
 
 
 @pytest.mark.only_on("sqlite")
