@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from ops.backups.unfinished import (
     UnfinishedRestoreError,
@@ -74,14 +74,14 @@ class LifeSigns:
             now = get_database_time()
             if self.row is None or not ServerProcess.objects.filter(pk=self.row.pk).update(seen_at=now):
                 self.row = self._create(now)
-        except DatabaseError as exc:
+        except (DatabaseError, InterfaceError) as exc:
             logger.warning("The sign of life of this process was not written: %s", exc)
         finally:
             _close_connection()
 
     def end(self) -> None:
         """Delete the row of a process that ends in order."""
-        with contextlib.suppress(DatabaseError):
+        with contextlib.suppress(DatabaseError, InterfaceError):
             if self.row is not None:
                 ServerProcess.objects.filter(pk=self.row.pk).delete()
         _close_connection()

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -151,11 +151,12 @@ def test_a_row_that_was_deleted_meanwhile_is_created_again() -> None:
     assert ServerProcess.objects.count() == 1
 
 
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError])
 def test_a_database_outage_does_not_end_the_process(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: type[Exception]
 ) -> None:
     def fail() -> datetime:
-        raise OperationalError("the database is away")
+        raise error("the database is away")
 
     monkeypatch.setattr(processes, "get_database_time", fail)
     LifeSigns(WEB).renew()
