@@ -1,8 +1,11 @@
 """Environment variables, typed and validated once at startup."""
 
+import os
 import secrets
 import tomllib
+from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -442,11 +445,18 @@ def _add_generated_keys(environment: EnvironmentSettings) -> EnvironmentSettings
 
 
 def _read_or_create_key(path: Path, fresh: str) -> str:
+    """Return the key in a file, which is there with all of its content or not at all."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        with path.open("x") as file:
-            path.chmod(0o600)
-            file.write(fresh)
-    except FileExistsError:
-        pass
-    return path.read_text().strip()
+    if not path.exists():
+        # Private to its owner. The link fails if another process was faster.
+        with NamedTemporaryFile("w", dir=path.parent) as draft, suppress(FileExistsError):
+            draft.write(fresh)
+            draft.flush()
+            os.fsync(draft.fileno())
+            os.link(draft.name, path)
+    if len(key := path.read_text().strip()) < UNPADDED_KEY_CHARACTERS:
+        raise InvalidSettingError(
+            f"Slipway cannot start: the key in {path} is empty or cut off. Put it back from a copy. Without "
+            "one, delete the file: sessions end, and secrets that it has encrypted have to be entered again."
+        )
+    return key

@@ -1,5 +1,7 @@
 """A value in the environment that makes no sense stops the start with a sentence."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,29 @@ def test_own_keys_stay_the_same_and_are_closed_to_others(bare: pytest.MonkeyPatc
     assert first.field_encryption_keys == second.field_encryption_keys
     for file in (tmp_path / "state" / "keys").iterdir():
         assert file.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("name", ["field_encryption_key", "secret_key"])
+def test_an_empty_key_file_is_refused_and_not_used_as_a_key(
+    bare: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    read_environment()
+    (tmp_path / "state" / "keys" / name).write_text("")
+
+    with pytest.raises(InvalidSettingError, match=f"{name} is empty or cut off"):
+        read_environment()
+
+
+def test_a_key_that_could_not_be_written_leaves_no_file(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with bare.context() as patch:
+        patch.setattr("os.fsync", fail)
+        with pytest.raises(OSError, match="No space left"):
+            read_environment()
+    assert list((tmp_path / "state" / "keys").iterdir()) == []
+    assert read_environment().field_encryption_keys
 
 
 @pytest.mark.parametrize(
