@@ -113,7 +113,14 @@ class StateFile:
                 if stamp == build_version_stamp():
                     return pickle.load(file)  # noqa: S301
                 reason = f"it was written by {stamp}, this is {build_version_stamp()}"
-            except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, TypeError) as exc:
+            except (
+                pickle.UnpicklingError,
+                EOFError,
+                AttributeError,
+                ImportError,
+                TypeError,
+                ValueError,
+            ) as exc:
                 reason = f"it cannot be read: {exc}"
         aside = self.path.with_suffix(".discarded")
         self.path.replace(aside)
@@ -164,10 +171,15 @@ class Account:
         return complete_seed(seed)
 
     def save(self) -> None:
-        """Write the state if it has changed since the last save."""
+        """Write the state if it has changed since the last save. Raises `OSError`."""
         with self.saving:
             if self.file is not None and self.is_dirty:
-                self.file.save(self._dump())
+                body = self._dump()
+                try:
+                    self.file.save(body)
+                except OSError:
+                    self.is_dirty = True
+                    raise
                 self.saved += 1
 
     def _dump(self) -> bytes:

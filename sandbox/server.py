@@ -136,7 +136,10 @@ class SandboxServer:
         pause = SAVE_SECONDS
         while not self.end_event.wait(pause):
             began = time.monotonic()
-            self.account.save()
+            try:
+                self.account.save()
+            except OSError as exc:
+                print(f"sandbox: not saved, the next save tries again: {exc}", file=sys.stderr)  # noqa: T201
             self.account.forget_instances()
             # Requests wait meanwhile: a large account is saved less often, and still loses seconds at most.
             pause = min(

@@ -10,6 +10,7 @@ import pytest
 
 from sandbox.process import SandboxProcess, start_sandbox
 from tests.contract.endpoint import Aws
+from tests.fixtures.processes import wait_until
 
 Start = Callable[..., Aws]
 
@@ -66,15 +67,31 @@ def test_a_killed_account_has_every_write_that_it_answered(start: Start) -> None
         assert aws.service()["desiredCount"] == count
 
 
+@pytest.mark.parametrize("content", [b"not a pickle", b"\x80\xff of no protocol"])
 def test_a_state_of_another_version_is_left_aside(
-    start: Start, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    start: Start, tmp_path: Path, capfd: pytest.CaptureFixture[str], content: bytes
 ) -> None:
     file = tmp_path / "sandbox.state"
-    file.write_bytes(b"not a pickle")
+    file.write_bytes(content)
     aws = start()
     assert "starting empty" in capfd.readouterr().err
-    assert (tmp_path / "sandbox.discarded").read_bytes() == b"not a pickle"
+    assert (tmp_path / "sandbox.discarded").read_bytes() == content
     aws.create()
+
+
+def test_an_account_that_could_not_be_saved_is_saved_later(
+    start: Start, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    aws = start()
+    aws.create()
+    aws.advance(1)
+    saved = aws.sandbox.control("GET", "health")["saved"]
+    (tmp_path / "sandbox.draft").mkdir()
+    aws.advance(30)
+    wait_until(lambda: "not saved" in capfd.readouterr().err, "the save that fails", 30)
+    (tmp_path / "sandbox.draft").rmdir()
+
+    wait_until(lambda: aws.sandbox.control("GET", "health")["saved"] > saved, "the next save", 30)
 
 
 def test_the_ids_of_the_seed_are_the_same_every_time(aws: Aws, sandbox_process: SandboxProcess) -> None:
