@@ -63,6 +63,9 @@ class ChildProcess:
                 start_new_session=True,
                 preexec_fn=build_death_signal_hook(os.getpid(), self.program.on_parent_death),
             )
+        except OSError:
+            os.close(reading)
+            raise
         finally:
             os.close(writing)
         output = asyncio.create_task(self._forward_output(reading))
@@ -72,16 +75,25 @@ class ChildProcess:
         return status
 
     async def keep_running(self) -> None:
-        """Run the program again and again, with growing pauses between failures."""
+        """Run the program again and again, with growing pauses between failures.
+
+        Raises `OSError` for a program that cannot be started at all.
+        """
         pause = INITIAL_BACKOFF_SECONDS
         while not self._stopping:
             started = time.monotonic()
-            status = await self.run_once()
+            try:
+                end = self._describe_exit(await self.run_once())
+            except OSError as exc:
+                # It ran before, so the machine lacks memory or processes for the moment.
+                if self._process is None:
+                    raise
+                end = f"{self.program.name} could not be started ({exc.strerror})"
             if self._stopping:
                 return
             if time.monotonic() - started > HEALTHY_SECONDS:
                 pause = INITIAL_BACKOFF_SECONDS
-            self._console.note(f"{self._describe_exit(status)}; starting it again in {pause:g} s")
+            self._console.note(f"{end}; starting it again in {pause:g} s")
             await asyncio.sleep(pause)
             pause = min(pause * 2, MAX_BACKOFF_SECONDS)
 

@@ -3,11 +3,13 @@
 import asyncio
 import errno
 import io
+import itertools
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +66,34 @@ async def test_a_program_that_dies_is_started_again_with_a_visible_line(output: 
     await task
 
     assert output.getvalue().count("SIGKILL") >= 3
+
+
+async def test_a_program_is_started_again_once_the_machine_has_memory_for_it(
+    output: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, starts = asyncio.create_subprocess_exec, itertools.count()
+
+    async def start_or_fail(*command: str, **options: Any) -> asyncio.subprocess.Process:
+        if next(starts) in (1, 2):
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        return await start(*command, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_or_fail)
+    child = make_child(output, "print('up')")
+    task = asyncio.create_task(child.keep_running())
+
+    await until(output, "| up", times=2)
+    await child.stop()
+    await task
+
+    assert output.getvalue().count("web could not be started (Cannot allocate memory)") == 2
+
+
+async def test_a_program_that_cannot_be_started_at_all_is_an_error(output: io.StringIO) -> None:
+    child = ChildProcess(Program("web", ("/nowhere/program",)), os.environ, Console(output))
+
+    with pytest.raises(FileNotFoundError):
+        await child.keep_running()
 
 
 async def test_a_program_that_will_not_end_is_ended(output: io.StringIO) -> None:
