@@ -91,3 +91,7 @@ class UserBackend(AuthenticationBackend):
 
     def user_can_authenticate(self, user: AbstractBaseUser | None) -> bool:
         return isinstance(user, User) and can_sign_in(user)
+
+    def _authenticate_by_username(self, username: str, password: str) -> AbstractBaseUser | None:
+        # The library finds nobody if two names differ by case only: either of them would lock the other out.
+        return self._check_password(User.objects.get_by_sign_in_name(username), password)

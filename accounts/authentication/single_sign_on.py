@@ -99,6 +99,7 @@ def _find_free_username(preferred_name: str) -> str:
         re.sub(r"[^A-Za-z0-9.@+_-]+", "-", preferred_name)[: MOST_NAME_CHARACTERS - 8].strip("-") or "person"
     )
     number, free = 1, name
+    User.objects.lock_usernames()
     while User.objects.filter(username__iexact=free).exists():
         number += 1
         free = f"{name}-{number}"

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser, UserManager
-from django.db import models
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
 
 from rbac.models.roles import Role
 from rbac.models.scopes import NamedModel, Scope, validate_identifier, validate_name
@@ -25,10 +26,41 @@ class PersonManager(UserManager["User"]):
         self, username: str, email: str | None = None, password: str | None = None, **fields: Any
     ) -> "User":
         fields.pop("is_superuser", None)
+        self.require_free_username(username)
         user = self.create_user(username, email, password, **{**fields, "is_staff": True})
         admin = Role.objects.get(identifier="account_admin", scope=None)
         user.assignments.create(scope=Scope.objects.account(), role=admin)
         return user
+
+    def get_by_sign_in_name(self, username: str) -> "User | None":
+        """Return the user with exactly this name, else the only one whose name differs by case.
+
+        Older installations may have several such names.
+        """
+        if exact := self.filter(username=username).first():
+            return exact
+        similar = list(self.filter(username__iexact=username)[:2])
+        return similar[0] if len(similar) == 1 else None
+
+    def lock_usernames(self) -> None:
+        """Let others who add or change a user name wait until the transaction ends."""
+        # Rows that refer to the account are still added, which takes a weaker lock.
+        list(Scope.objects.select_for_update(no_key=True).filter(kind=Scope.Kind.ACCOUNT).values_list("pk"))
+
+    @transaction.atomic
+    def require_free_username(self, username: str, *, own_pk: int | None = None) -> None:
+        """Refuse a new name that differs by case only from another: sign-in ignores case.
+
+        Raises `ValidationError`.
+        """
+        self.lock_usernames()
+        # The same name twice is refused by its unique constraint.
+        others = (self.exclude(pk=own_pk) if own_pk else self.all()).exclude(username=username)
+        other = others.filter(username__iexact=username).first()
+        if other is not None:
+            raise ValidationError(
+                {"username": f"The user {other} exists. Choose a name that differs by more than case."}
+            )
 
 
 class User(AbstractUser):
@@ -71,6 +103,9 @@ class User(AbstractUser):
         for field in ("first_name", "last_name"):
             if value := getattr(self, field):
                 validate_name(value, field)
+        # Names from before this rule stay as they are.
+        if not User.objects.filter(pk=self.pk, username=self.username).exists():
+            User.objects.require_free_username(self.username, own_pk=self.pk)
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
         return False

@@ -9,6 +9,8 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Manager, Model, QuerySet
 
+from rbac.models import User
+
 # Shorter than an identifier may be: there is room for a number behind it.
 _STEM_CHARACTERS: Final = 120
 
@@ -26,6 +28,18 @@ def find_free_name(stem: str, rows: QuerySet[Any] | Manager[Any], column: str) -
     stem = stem[:_STEM_CHARACTERS]
     used_names = set(rows.filter(**{f"{column}__startswith": stem}).values_list(column, flat=True))
     return next(name for name in _generate_numbered(stem) if name not in used_names)
+
+
+def find_free_username(stem: str) -> str:
+    """Return `stem`, with a number appended if a user has it already, in any case.
+
+    The name stays free until the transaction ends.
+    """
+    User.objects.lock_usernames()
+    stem = stem[:_STEM_CHARACTERS]
+    names = User.objects.filter(username__istartswith=stem).values_list("username", flat=True)
+    used_names = {name.lower() for name in names}
+    return next(name for name in _generate_numbered(stem) if name.lower() not in used_names)
 
 
 def _generate_numbered(stem: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from rbac import audit
 from rbac.models import ApiKey, RoleAssignment, Scope, ServiceAccount, User
 from rbac.operations.escalation_checks import require_permission
-from rbac.operations.identifiers import build_unique_identifier, create_unique, find_free_name
+from rbac.operations.identifiers import build_unique_identifier, create_unique, find_free_username
 
 
 @transaction.atomic
@@ -75,7 +75,7 @@ def delete_service_account(*, actor: User | None, account: ServiceAccount) -> No
 
 def _create_user(account: ServiceAccount, duplicate_error: ValidationError) -> User:
     stem = f"{account.identifier}@{account.scope.identifier}".replace("$", "_")
-    user = User(username=find_free_name(stem, User.objects, "username"), kind=User.Kind.SERVICE_ACCOUNT)
+    user = User(username=find_free_username(stem), kind=User.Kind.SERVICE_ACCOUNT)
     user.set_unusable_password()
     user.full_clean()
     create_unique(user, duplicate_error)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,9 +17,14 @@ from rest_framework.test import APIClient
 
 from rbac import operations
 from rbac.models import AuditEntry, Invitation, Role, Scope, User
-from rbac.operations.invitations import TOKEN_PREFIX, get_invitation_by_token
+from rbac.operations.invitations import (
+    TOKEN_PREFIX,
+    create_user_from_invitation,
+    get_invitation_by_token,
+)
 from rbac.policy import Forbidden, can
 from tests.fixtures.people import PASSWORD, make_person
+from tests.fixtures.threads import run_concurrently, split
 from tests.rbac.people import grant
 
 pytestmark = pytest.mark.django_db
@@ -159,6 +165,7 @@ def test_a_link_ends(project: Scope, admin: User, reason: str):
     ("fields", "message"),
     [
         ({"username": "admin"}, "already exists"),
+        ({"username": "ADMIN"}, "The user admin exists."),
         ({"username": "no spaces"}, "valid username"),
         ({"again": "another"}, "do not match"),
         ({"password": "short", "again": "short"}, "too short"),
@@ -172,6 +179,23 @@ def test_what_cannot_be_entered_is_said_beside_its_field(
     response = client.post("/join/", NEW | fields)
     assert (response.status_code, message in response.content.decode()) == (400, True)
     assert User.objects.filter(username="bea").count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_names_that_differ_by_case_only_one_joins(project: Scope, admin: User):
+    jobs = [
+        partial(
+            create_user_from_invitation,
+            invitation=create_invitation(admin, project, email=f"{number}@example.com")[0],
+            username=name,
+            password=NEW["password"],
+        )
+        for number, name in enumerate(("bea", "Bea", "BEA"))
+    ]
+    joined, failures = split(run_concurrently(*jobs))
+    assert len(joined) == 1, failures
+    assert all(isinstance(failure, ValidationError) for failure in failures)
+    assert User.objects.filter(username__iexact="bea").count() == 1
 
 
 def test_the_same_address_is_invited_once_at_a_time(project: Scope, admin: User):

@@ -49,6 +49,23 @@ def test_a_wrong_password_says_so_without_saying_which_part(client: Client):
     assert AuditEntry.objects.filter(action="user.sign_in_failed").count() == 1
 
 
+def test_names_that_differ_by_case_only_lock_nobody_out():
+    """Older installations may have them."""
+    user("anna")
+    assert "_auth_user_id" in sign_in_as("ANNA").session, "case does not matter for a name of its own"
+    anna = User.objects.get(username="anna")
+    other = User.objects.create_user("Anna", password=PASSWORD)
+    assert sign_in_as("anna").session["_auth_user_id"] == str(anna.pk)
+    assert sign_in_as("Anna").session["_auth_user_id"] == str(other.pk)
+    assert "_auth_user_id" not in sign_in_as("ANNA").session
+
+
+def sign_in_as(name: str) -> Client:
+    client = Client()
+    sign_in(client, name)
+    return client
+
+
 def test_an_inactive_user_cannot_sign_in(client: Client):
     user("anna")
     User.objects.update(is_active=False)

@@ -58,6 +58,28 @@ def test_other_fields_are_saved_and_audited_beside_the_state(
     assert [entry.after for entry in entries] == [{"is_active": False}, {"first_name": "Vera"}]
 
 
+def test_a_user_is_not_renamed_to_a_name_that_differs_from_another_by_case_only(
+    admin: User, viewer: User, browse: Browse
+) -> None:
+    answer = submit(browse(admin), viewer, username="ADMIN")
+    assert (answer.status_code, b"The user admin exists." in answer.content) == (200, True)
+    viewer.refresh_from_db()
+    assert viewer.username == "viewer"
+    assert submit(browse(admin), viewer, username="Viewer").status_code == 302, "the own name is no obstacle"
+    User.objects.filter(pk=viewer.pk).update(username="Admin")
+    assert submit(browse(admin), viewer, username="Admin", first_name="Vera").status_code == 302, (
+        "names from before stay"
+    )
+
+
+def test_a_service_account_gets_a_user_name_that_differs_by_more_than_case(
+    admin: User, project: Scope
+) -> None:
+    make_person("CI@demo")
+    account = create_service_account(actor=admin, scope=project, name="ci")
+    assert account.user.username == "ci@demo_2"
+
+
 def test_administrators_cannot_disable_themselves_in_the_admin_site_either(
     admin: User, browse: Browse
 ) -> None:

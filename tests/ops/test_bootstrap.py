@@ -89,6 +89,13 @@ def test_a_person_without_the_role_is_not_made_an_administrator() -> None:
     assert User.objects.get(username="admin").check_password("of-somebody-else")
 
 
+def test_an_administrator_whose_name_differs_by_case_only_is_not_added() -> None:
+    User.objects.create_user("Admin")
+    with pytest.raises(CommandError, match=r"username: The user Admin exists\."):
+        run_bootstrap()
+    assert not User.objects.filter(username="admin").exists()
+
+
 def test_a_person_whose_role_has_expired_is_not_an_administrator() -> None:
     run_bootstrap()
     RoleAssignment.objects.filter(user__username="admin").update(expires_at=timezone.now())
