@@ -7,7 +7,7 @@ from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.http import HttpRequest
 
-from accounts.authentication.sessions import disable_user, end_all_sessions, record_activity
+from accounts.authentication.sessions import disable_user, enable_user, end_all_sessions, record_activity
 from rbac.admin import UserAdmin
 from rbac.models import User
 
@@ -20,9 +20,9 @@ class UserSessionAdmin(UserAdmin):
     """People and programs; disabling one or a new password ends their sessions, as on the pages."""
 
     def set_active(self, actor: User, person: User, *, is_active: bool) -> None:
-        """Disable a user and end their sessions, or enable one. Raises `Forbidden`, `ValidationError`."""
+        """Disable or enable a user, and end their sessions. Raises `Forbidden`, `ValidationError`."""
         if is_active:
-            super().set_active(actor, person, is_active=True)
+            enable_user(actor=actor, person=person)
         else:
             disable_user(actor=actor, person=person)
 

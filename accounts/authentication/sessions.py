@@ -158,6 +158,16 @@ def disable_user(*, actor: User, person: User) -> None:
     end_all_sessions(person)
 
 
+@transaction.atomic
+def enable_user(*, actor: User, person: User) -> None:
+    """Enable a user, who signs in anew. Raises `Forbidden`, `ValidationError`."""
+    is_disabled = User.objects.filter(pk=person.pk, is_active=False).exists()
+    set_user_active(actor=actor, person=person, is_active=True)
+    if is_disabled:
+        # A sign-in that met the disabling may have left one.
+        end_all_sessions(person)
+
+
 def end_all_sessions(person: User) -> None:
     """End every session of this person."""
     for row in UserSession.objects.filter(user=person):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from io import BytesIO
 
 import qrcode
-from allauth.account.stages import LoginStage
+from allauth.account.internal.stagekit import clear_login
+from allauth.account.stages import LoginStage, LoginStageController
 from allauth.core.internal.cryptokit import compare_user_code
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
@@ -19,11 +20,13 @@ from allauth.mfa.totp.internal.auth import (
 )
 from allauth.mfa.webauthn.internal.flows import did_use_passwordless_login
 from django.db import transaction
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 from qrcode.image.svg import SvgPathImage
 
+from accounts.authentication.adapters import can_sign_in
 from rbac import audit, usage_counts
 from rbac.models import User
 from rbac.operations.users import require_user_management
@@ -32,6 +35,8 @@ from web.http.problems import TooManyRequests
 CODE_DIGITS = 6
 # Each makes the sign-in ask for one more proof; recovery codes replace a lost one.
 SECOND_FACTOR_TYPES = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
+# Hash of the password of the first step, as in a session.
+CREDENTIAL_KEY = "credential"
 
 
 class SecondFactorStage(LoginStage):
@@ -45,7 +50,27 @@ class SecondFactorStage(LoginStage):
     def handle(self) -> tuple[HttpResponse | None, bool]:
         user = self.login.user
         is_needed = has_two_factor(user) and not did_use_passwordless_login(self.request, user)
+        self.state[CREDENTIAL_KEY] = user.get_session_auth_hash()
         return (redirect("second-step") if is_needed else None), True
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether the first step still counts: a disabled user or a new password ends it."""
+        user, proved = self.login.user, self.state.get(CREDENTIAL_KEY, "")
+        return (
+            isinstance(user, User)
+            and can_sign_in(user)
+            and constant_time_compare(user.get_session_auth_hash(), proved)
+        )
+
+
+def enter_second_step(request: HttpRequest) -> SecondFactorStage | None:
+    """Return the sign-in that waits for its second step, or None; one that is not current any more ends."""
+    stage: SecondFactorStage | None = LoginStageController.enter(request, SecondFactorStage.key)
+    if stage is not None and not stage.is_current:
+        clear_login(request)
+        return None
+    return stage
 
 
 def has_two_factor(person: User) -> bool:

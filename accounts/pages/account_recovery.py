@@ -1,7 +1,6 @@
 """Pages of the second sign-in step and of password reset."""
 
 from allauth.account.internal.stagekit import clear_login
-from allauth.account.stages import LoginStageController
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -10,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.authentication.adapters import render_sign_in_refusal
 from accounts.authentication.passwords import get_user_by_reset_link, reset_password
-from accounts.authentication.two_factor import SecondFactorStage, has_authenticator_app
+from accounts.authentication.two_factor import enter_second_step, has_authenticator_app
 from accounts.forms.account import (
     NewPasswordForm,
     PasswordResetRequestForm,
@@ -33,8 +32,8 @@ RESET_LINK_SESSION_KEY = "new_password_link"
 @require_get_or_post
 def second_step(request: HttpRequest) -> HttpResponse:
     """Check the code or passkey of the second sign-in step, after the password."""
-    stage = LoginStageController.enter(request, SecondFactorStage.key)
-    if stage is None or stage.login.user is None:
+    stage = enter_second_step(request)
+    if stage is None:
         return redirect("sign-in")
     form = SecondStepForm(get_posted_data(request), person=stage.login.user, request=request)
     try:

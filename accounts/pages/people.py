@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
-from accounts.authentication.sessions import disable_user
+from accounts.authentication.sessions import disable_user, enable_user
 from accounts.authentication.two_factor import has_two_factor, reset_two_factor
 from accounts.pages.access_checks import build_question_context
 from accounts.pages.granted_roles import build_roles_context
@@ -19,7 +19,6 @@ from accounts.queries.people import (
     summarize_people,
 )
 from accounts.queries.user_groups import VIEW_GROUPS
-from rbac import operations
 from rbac.models import Scope, User
 from rbac.operations.escalation_checks import list_user_assignments
 from rbac.operations.users import MANAGE_USERS
@@ -133,7 +132,7 @@ class EnableUser(PersonActionPage):
 
     def perform(self, **values: Any) -> None:
         """Enable the user."""
-        operations.set_user_active(actor=self.request.user, person=self.object, is_active=True)
+        enable_user(actor=self.request.user, person=self.object)
 
 
 class ResetSecondFactor(PersonActionPage):

@@ -2,7 +2,6 @@
 
 from allauth.account.internal.flows.login import perform_login, perform_password_login, record_authentication
 from allauth.account.models import Login
-from allauth.account.stages import LoginStageController
 from django.conf import settings
 from django.contrib.auth import logout
 from django.core.exceptions import PermissionDenied
@@ -24,7 +23,7 @@ from accounts.authentication.passkeys import (
 )
 from accounts.authentication.sessions import forget_session
 from accounts.authentication.sign_in_methods import is_single_sign_on_enabled
-from accounts.authentication.two_factor import SecondFactorStage
+from accounts.authentication.two_factor import enter_second_step
 from accounts.forms.account import SignInForm, get_client_address
 from guards.limits import PASSKEY_ANSWER_CHARACTERS, PASSKEY_REQUESTS_PER_ADDRESS
 from rbac import audit, usage_counts
@@ -108,8 +107,8 @@ def sign_in_with_passkey(request: HttpRequest) -> HttpResponse:
 @require_POST
 def second_step_options(request: HttpRequest) -> HttpResponse:
     """Return what the browser needs to offer the passkeys of the user whose password was right."""
-    stage = LoginStageController.enter(request, SecondFactorStage.key)
-    if stage is None or stage.login.user is None:
+    stage = enter_second_step(request)
+    if stage is None:
         raise PasskeyRefused("This sign-in has expired. Start again with your password.")
     return JsonResponse(begin_assertion(request, Purpose.SECOND_STEP, stage.login.user))
 

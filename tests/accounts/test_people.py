@@ -172,6 +172,16 @@ def test_a_disabled_user_is_signed_out_until_enabled_and_signed_in_again(
     assert reader.get(reverse("people")).status_code == 302
 
 
+def test_a_session_that_met_the_disabling_does_not_open_when_the_user_is_enabled(
+    admin: User, viewer: User, browse: Browse
+) -> None:
+    reader = browse(viewer)
+    assert reader.get(reverse("people")).status_code == 200
+    User.objects.filter(pk=viewer.pk).update(is_active=False)
+    assert browse(admin).post(reverse("enable-user", args=[viewer.pk])).status_code == 302
+    assert reader.get(reverse("people")).status_code == 302
+
+
 def test_only_an_administrator_of_the_account_disables_users(
     org_admin: User, viewer: User, browse: Browse
 ) -> None:

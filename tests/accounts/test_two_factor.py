@@ -94,6 +94,25 @@ def test_the_sixth_wrong_code_ends_the_sign_in():
     assert client.get("/sign-in/code/")["Location"] == "/sign-in/"
 
 
+@pytest.mark.parametrize("ending", ["new password", "disabled"])
+def test_a_sign_in_that_waits_for_its_code_ends_with_its_password_and_its_user(ending: str):
+    anna = user("anna")
+    secret, _ = enable_two_factor(anna)
+    client = begin_sign_in()
+    assert client.get("/sign-in/code/").status_code == 200
+    if ending == "disabled":
+        User.objects.update(is_active=False)
+    else:
+        anna.set_password(planted("a quite different staple"))
+        anna.save()
+    assert client.post("/sign-in/code/options/").status_code == 400
+    answer = client.post("/sign-in/code/", {"code": generate_code(secret, 1)})
+    assert (answer.status_code, answer["Location"]) == (302, "/sign-in/")
+    assert "_auth_user_id" not in client.session
+    User.objects.update(is_active=True)
+    assert client.get("/sign-in/code/")["Location"] == "/sign-in/"
+
+
 def test_a_wrong_code_or_password_turns_nothing_on():
     client = Client()
     client.force_login(user("anna"))
