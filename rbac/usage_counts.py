@@ -68,6 +68,10 @@ def _increment(store: BaseCache, key: str, seconds: int) -> int:
 counts = UsageCounts()
 
 
+# Kind of attempts with a typed user name; no name that people type counts as an attempt of another kind.
+SIGN_IN = "sign-in"
+
+
 @dataclass(frozen=True)
 class AttemptLimit:
     """So many failures in so many seconds, counted by this."""
@@ -76,10 +80,10 @@ class AttemptLimit:
     failures: int
     seconds: int
 
-    def key(self, subject: str) -> str:
+    def key(self, subject: str, kind: str = SIGN_IN) -> str:
         # User input may be long, or contain characters that a cache refuses.
         digest = hashlib.sha256(subject.strip().lower().encode("utf-8", "surrogatepass")).hexdigest()
-        return f"sign-in:{self.by}:{self.seconds}:{digest}"
+        return f"{kind}:{self.by}:{self.seconds}:{digest}"
 
 
 # The third one is the lockout: patient guessing costs a quarter of an hour.
@@ -90,31 +94,31 @@ SIGN_IN_LIMITS = (
 )
 
 
-def count_attempt(*, account: str, address: str) -> bool:
+def count_attempt(*, account: str, address: str, kind: str = SIGN_IN) -> bool:
     """Count an attempt in advance, and return whether it is allowed.
 
-    Counting in advance leaves no gap for parallel attempts; `reset_attempts` reverts a successful one.
+    Accounts have a counter for each kind, addresses one for all kinds. Counting in advance leaves no gap for
+    parallel attempts; `reset_attempts` reverts a successful one.
     """
-    within = [_count_attempt(limit, account, address) <= limit.failures for limit in SIGN_IN_LIMITS]
+    within = [
+        counts.increment(_build_key(limit, account, address, kind), seconds=limit.seconds) <= limit.failures
+        for limit in SIGN_IN_LIMITS
+    ]
     return all(within)
 
 
-def reset_attempts(*, account: str, address: str) -> None:
+def reset_attempts(*, account: str, address: str, kind: str = SIGN_IN) -> None:
     """Reset the counter of the account after a successful sign-in."""
     for limit in SIGN_IN_LIMITS:
-        key = limit.key(_get_subject(limit, account, address))
+        key = _build_key(limit, account, address, kind)
         if limit.by == "account":
             counts.reset(key)
         else:
             counts.decrement(key)
 
 
-def _count_attempt(limit: AttemptLimit, account: str, address: str) -> int:
-    return counts.increment(limit.key(_get_subject(limit, account, address)), seconds=limit.seconds)
-
-
-def _get_subject(limit: AttemptLimit, account: str, address: str) -> str:
-    return account if limit.by == "account" else address
+def _build_key(limit: AttemptLimit, account: str, address: str, kind: str) -> str:
+    return limit.key(account, kind) if limit.by == "account" else limit.key(address)
 
 
 def is_within_limit(event: str, subject: str, *, at_most: int, seconds: int = 60) -> bool:

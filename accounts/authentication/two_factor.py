@@ -252,11 +252,10 @@ def verify_identity(person: User, proof: str, *, address: str) -> bool:
     """
     if not person.has_usable_password():
         return verify_code(person, proof, address=address)
-    account = f"proof of {person.pk}"
-    _require_attempt(account, address)
+    _require_attempt("proof", person, address)
     if not person.check_password(proof):
         return False
-    usage_counts.reset_attempts(account=account, address=address)
+    usage_counts.reset_attempts(kind="proof", account=str(person.pk), address=address)
     return True
 
 
@@ -275,14 +274,14 @@ def verify_code(person: User, code: str, *, address: str) -> bool:
 
 def count_code_attempt(person: User, address: str) -> None:
     """Count an attempt with a code or passkey of `person` in advance. Raises `TooManyRequests`."""
-    _require_attempt(f"code of {person.pk}", address)
+    _require_attempt("code", person, address)
 
 
 def reset_code_attempts(person: User, address: str) -> None:
     """Reset the counter after a successful attempt."""
-    usage_counts.reset_attempts(account=f"code of {person.pk}", address=address)
+    usage_counts.reset_attempts(kind="code", account=str(person.pk), address=address)
 
 
-def _require_attempt(account: str, address: str) -> None:
-    if not usage_counts.count_attempt(account=account, address=address):
+def _require_attempt(kind: str, person: User, address: str) -> None:
+    if not usage_counts.count_attempt(kind=kind, account=str(person.pk), address=address):
         raise TooManyRequests("Too many failed attempts. Wait a few minutes, then try again.")

@@ -94,6 +94,19 @@ def test_the_sixth_wrong_code_ends_the_sign_in():
     assert client.get("/sign-in/code/")["Location"] == "/sign-in/"
 
 
+@pytest.mark.parametrize("name", ["code of {}", "proof of {}", "code:{}", "{}"])
+def test_no_user_name_that_strangers_type_locks_the_codes_and_proofs_of_a_user(name: str):
+    anna = user("anna")
+    secret, _ = enable_two_factor(anna)
+    client = begin_sign_in()
+    for _ in range(6):
+        guess = {"username": name.format(anna.pk), "password": "guessed"}
+        answer = Client().post("/sign-in/", guess, REMOTE_ADDR="192.0.2.1")
+    assert answer.status_code == 429
+    assert client.post("/sign-in/code/", {"code": generate_code(secret, 1)}).status_code == 302
+    assert client.post("/account/two-factor/off/", {"proof": PASSWORD}).status_code == 302
+
+
 @pytest.mark.parametrize("ending", ["new password", "disabled"])
 def test_a_sign_in_that_waits_for_its_code_ends_with_its_password_and_its_user(ending: str):
     anna = user("anna")
