@@ -47,9 +47,11 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         user: User = form.get_user()
         login = Login(user=user, redirect_url=get_redirect_url(request))
         return perform_password_login(request, {"username": user.username}, login)
-    if form.is_bound:
+    is_throttled = form.is_bound and form.is_throttled
+    # The audit trail is kept for good: who goes on in spite of the limit would fill it.
+    if form.is_bound and not is_throttled:
         _record_failure(form)
-    status = TOO_MANY_REQUESTS if form.is_bound and form.is_throttled else 200
+    status = TOO_MANY_REQUESTS if is_throttled else 200
     return render_sign_in(request, form, status=status)
 
 

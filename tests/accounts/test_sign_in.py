@@ -91,6 +91,13 @@ def test_the_sixth_failure_in_a_minute_locks_the_account_even_for_the_right_pass
     assert b"Too many failed sign-ins" in response.content
 
 
+def test_sign_ins_above_the_limit_leave_nothing_in_the_audit_trail(client: Client):
+    user("anna")
+    statuses = [sign_in(client, password="wrong").status_code for _ in range(8)]
+    assert statuses == [200] * 5 + [429] * 3
+    assert AuditEntry.objects.filter(action="user.sign_in_failed").count() == 5
+
+
 def test_other_accounts_still_sign_in_while_one_is_locked(client: Client):
     user("anna")
     user("bert")
