@@ -71,7 +71,7 @@ def render_sign_in(
 
 
 def _record_failure(form: SignInForm) -> None:
-    user = User.objects.filter(username=form.cleaned_data.get("username", "")).first()
+    user = User.objects.get_by_sign_in_name(form.cleaned_data.get("username", ""))
     if user is not None:
         audit.record_audit_entry(actor=None, action="user.sign_in_failed", thing=user)
 

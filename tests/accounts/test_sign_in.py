@@ -91,6 +91,12 @@ def test_the_sixth_failure_in_a_minute_locks_the_account_even_for_the_right_pass
     assert b"Too many failed sign-ins" in response.content
 
 
+def test_a_failed_sign_in_is_recorded_however_the_name_is_typed(client: Client):
+    anna = user("anna")
+    sign_in(client, name="ANNA", password="wrong")
+    assert AuditEntry.objects.get(action="user.sign_in_failed").thing_id == str(anna.pk)
+
+
 def test_sign_ins_above_the_limit_leave_nothing_in_the_audit_trail(client: Client):
     user("anna")
     statuses = [sign_in(client, password="wrong").status_code for _ in range(8)]
