@@ -66,6 +66,9 @@ def forgotten_password(request: HttpRequest) -> HttpResponse:
 @require_safe
 def new_password_link(request: HttpRequest, number: str, token: str) -> HttpResponse:
     """Store the token of a reset link in the session, and redirect to a URL without it."""
+    if get_user_by_reset_link(number, token) is None:
+        # No session: anybody could store one with each request.
+        return _render_ended(request)
     # Encrypted, so that a leaked session table contains no usable link.
     request.session[RESET_LINK_SESSION_KEY] = encrypt(f"{number} {token}", RESET_LINK_SESSION_KEY)
     return redirect("new-password")
@@ -80,12 +83,14 @@ def new_password(request: HttpRequest) -> HttpResponse:
     number, _, token = decrypt(sealed, RESET_LINK_SESSION_KEY).partition(" ") if sealed else ("", "", "")
     person = get_user_by_reset_link(number, token)
     if person is None:
-        return render_sign_in_refusal(
-            request, "This link was already used or has expired. Request a new one."
-        )
+        return _render_ended(request)
     form = NewPasswordForm(person, get_posted_data(request))
     if request.method == "POST" and form.is_valid():
         reset_password(person=person, password=form.cleaned_data["new_password1"])
         del request.session[RESET_LINK_SESSION_KEY]
         return render(request, "accounts/password_set.html")
     return render(request, "accounts/new_password.html", {"form": form}, status=form.http_status)
+
+
+def _render_ended(request: HttpRequest) -> HttpResponse:
+    return render_sign_in_refusal(request, "This link was already used or has expired. Request a new one.")

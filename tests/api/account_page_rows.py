@@ -25,8 +25,10 @@ PEOPLE: dict[str, Row] = {
     "forgotten-password": allow_get(Open()),
     # No link was followed.
     "new-password": allow_get(Open(403, anonymous=403)),
-    # Of nobody: what is kept of it in the session makes the page above ask nothing more.
-    "new-password-link": allow_get(AWAY, lambda world: {"number": "A", "token": "no-token"}),
+    # Of nobody.
+    "new-password-link": allow_get(
+        Open(403, anonymous=403), lambda world: {"number": "A", "token": "no-token"}
+    ),
     "account": Row((get(SignedIn()), build_post(302))),
     # What is posted lacks everything.
     "change-password": Row((get(SignedIn()), build_post(400))),

@@ -25,8 +25,8 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.only_on("sqlite", reason="one lock for all writers is SQLite's"),
 ]
-# A look at these has to be written down: the secret of an enrolment, and the token of a letter that is used.
-WRITING = {"second-factor", "new-password-link"}
+# A look at this has to be written down: the secret of an enrolment.
+WRITING = {"second-factor"}
 
 
 @contextmanager
