@@ -83,7 +83,8 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
         if change and not fields:
             return
         before = User.objects.filter(pk=obj.pk).values(*fields).first() if change else None
-        obj.save()
+        # Only what the form changed: a password or a sign-in meanwhile stays.
+        obj.save(update_fields=fields if change else None)
         after = {name: form.cleaned_data.get(name) for name in fields}
         action = "user.update" if change else "user.create"
         audit.record_audit_entry(actor=actor, action=action, thing=obj, before=before, after=after)

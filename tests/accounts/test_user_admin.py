@@ -12,6 +12,7 @@ from rbac.operations import create_api_key, create_service_account
 from rbac.operations.api_keys import get_api_key_by_token
 from tests.fixtures.people import make_person
 from tests.rbac.people import grant, organization
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db
 Browse = Callable[[User], Client]
@@ -56,6 +57,23 @@ def test_other_fields_are_saved_and_audited_beside_the_state(
     assert (viewer.is_active, viewer.first_name) == (False, "Vera")
     entries = AuditEntry.objects.filter(action="user.update").order_by("pk")
     assert [entry.after for entry in entries] == [{"is_active": False}, {"first_name": "Vera"}]
+
+
+def test_a_password_that_is_set_while_the_form_is_saved_stays(
+    admin: User, viewer: User, browse: Browse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = planted("a quite different staple")
+
+    def set_password_meanwhile(actor: User, person: User) -> None:
+        other = User.objects.get(pk=person.pk)
+        other.set_password(fresh)
+        other.save(update_fields=["password"])
+
+    # The form has read the row before this check.
+    monkeypatch.setattr("rbac.admin.users.refuse_more_privileged", set_password_meanwhile)
+    assert submit(browse(admin), viewer, first_name="Vera").status_code == 302
+    viewer.refresh_from_db()
+    assert (viewer.first_name, viewer.check_password(fresh)) == ("Vera", True)
 
 
 def test_a_user_is_not_renamed_to_a_name_that_differs_from_another_by_case_only(
