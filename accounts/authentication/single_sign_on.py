@@ -8,7 +8,6 @@ from typing import Any
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import transaction
 
 from accounts.authentication.oidc import SignOnFailed
@@ -110,10 +109,9 @@ def _get_email(claims: Mapping[str, Any]) -> str:
     # Password links are sent to this address, so an unverified one is not accepted.
     email = claims.get("email") if claims.get("email_verified") is True else ""
     try:
-        validate_email(email)
+        return str(User._meta.get_field("email").clean(email if isinstance(email, str) else "", None))
     except ValidationError:
         return ""
-    return str(email)
 
 
 def _is_valid_name(value: object) -> bool:

@@ -81,6 +81,12 @@ def test_an_address_that_the_provider_did_not_check_is_not_taken(provider: Provi
     assert User.objects.get(username="eve").email == ""
 
 
+@pytest.mark.parametrize("email", [7, None, ["a@example.com"], "nobody", f"{'a' * 200}@{'b' * 60}.com"])
+def test_an_address_that_is_none_or_too_long_is_not_taken(provider: Provider, email: object):
+    claims = {"sub": "u-3", "email": email, "email_verified": True, "preferred_username": "eve"}
+    assert get_or_create_user(claims).email == ""
+
+
 def test_strangers_stay_out_where_new_people_are_not_let_in(provider: Provider, settings: Settings):
     settings.OIDC_ALLOW_NEW_USERS = False
     client = Client()
