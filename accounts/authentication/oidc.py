@@ -21,6 +21,7 @@ Answer = TypeVar("Answer")
 # A provider that lets itself be handed a secret to sign with could be made to take its public key for one.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 CLOCK_SKEW_SECONDS = 60
+FOREIGN_KEY = "The ID token is not signed with a key of the provider."
 
 
 class SignOnFailed(Exception):
@@ -132,15 +133,8 @@ def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     provider_keys = jwt.PyJWKSet.from_dict(dict(keys)).keys
     matches = [key for key in provider_keys if header.get("kid") in (None, key.key_id)]
     if len(matches) != 1 or header.get("alg") not in ALGORITHMS:
-        raise SignOnFailed("The ID token is not signed with a key of the provider.")
-    claims: dict[str, Any] = jwt.decode(
-        statement,
-        matches[0].key,
-        algorithms=[str(header["alg"])],
-        audience=settings.OIDC_CLIENT_ID,
-        leeway=CLOCK_SKEW_SECONDS,
-        options={"require": ["iss", "sub", "aud", "exp", "iat"]},
-    )
+        raise SignOnFailed(FOREIGN_KEY)
+    claims = _decode(statement, matches[0].key, str(header["alg"]))
     if str(claims["iss"]).rstrip("/") != settings.OIDC_ISSUER.rstrip("/"):
         raise SignOnFailed("The ID token was issued by another provider.")
     if (
@@ -151,6 +145,22 @@ def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
         raise SignOnFailed("The ID token was issued for another client.")
     if not _is_subject(claims["sub"]):
         raise SignOnFailed("The ID token has no subject.")
+    return claims
+
+
+def _decode(statement: str, key: Any, algorithm: str) -> dict[str, Any]:
+    try:
+        claims: dict[str, Any] = jwt.decode(
+            statement,
+            key,
+            algorithms=[algorithm],
+            audience=settings.OIDC_CLIENT_ID,
+            leeway=CLOCK_SKEW_SECONDS,
+            options={"require": ["iss", "sub", "aud", "exp", "iat"]},
+        )
+    except TypeError as problem:
+        # The key is of another type than the algorithm.
+        raise SignOnFailed(FOREIGN_KEY) from problem
     return claims
 
 

@@ -110,6 +110,15 @@ def test_keys_that_are_none_are_no_error_of_ours(keys: dict[str, Any]) -> None:
         _convert_errors(_verify_id_token)(sign_id_token(), keys)
 
 
+@pytest.mark.parametrize("algorithm", ["ES256", "ES512", "EdDSA", "PS256"])
+def test_an_algorithm_that_does_not_fit_the_key_is_no_error_of_ours(algorithm: str) -> None:
+    header, payload, signature = sign_id_token().split(".")
+    changed = json.dumps({"alg": algorithm, "kid": "k1"}).encode()
+    header = base64.urlsafe_b64encode(changed).decode().rstrip("=")
+    with pytest.raises(SignOnFailed):
+        _convert_errors(_verify_id_token)(f"{header}.{payload}.{signature}", build_key_set())
+
+
 class FakeUserinfoSession:
     """A session in which the provider answers one thing."""
 
