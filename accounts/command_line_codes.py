@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.core import signing
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from guards.limits import COMMAND_LINE_CODE_SECONDS
 from rbac import operations
@@ -66,6 +67,7 @@ def issue_code(
         "scope": scope.pk if scope else None,
         "permissions": list(permissions),
         "expires_at": expires_at.isoformat() if expires_at else None,
+        "credential": _build_credential(user),
     }
     return signing.dumps(content, salt=_SALT, compress=True)
 
@@ -73,15 +75,17 @@ def issue_code(
 def exchange_code(code: str, verifier: str) -> tuple[ApiKey, str]:
     """Create the key of a code, and return it with its token.
 
-    Raises `BadInput` for a code that is forged, older than five minutes, of another command line, or of a
-    user who has been deactivated; `ValidationError` for one that was used.
+    Raises `BadInput` for a code that is forged, older than five minutes or than the password of its user, of
+    another command line, or of a user who has been deactivated; `ValidationError` for one that was used.
     """
     try:
         content = signing.loads(code, salt=_SALT, max_age=int(COMMAND_LINE_CODE_SECONDS))
     except signing.BadSignature as exc:
         raise BadInput(_REFUSAL) from exc
     user = User.objects.filter(pk=content["user"], is_active=True).first()
-    if user is None or not hmac.compare_digest(build_challenge(verifier), content["challenge"]):
+    if user is None or not constant_time_compare(_build_credential(user), content.get("credential", "")):
+        raise BadInput(_REFUSAL)
+    if not hmac.compare_digest(build_challenge(verifier), content["challenge"]):
         raise BadInput(_REFUSAL)
     scope = Scope.objects.filter(pk=content["scope"]).first() if content["scope"] else None
     if content["scope"] and scope is None:
@@ -102,3 +106,8 @@ def build_challenge(verifier: str) -> str:
     """Return the challenge of a verifier (RFC 7636, S256)."""
     digest = hashlib.sha256(verifier.encode()).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _build_credential(user: User) -> str:
+    """Return a hash that a new password changes; the code is readable, so it is not that of the session."""
+    return salted_hmac(_SALT, user.get_session_auth_hash(), algorithm="sha256").hexdigest()

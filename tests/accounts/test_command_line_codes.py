@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from accounts.authentication.passwords import reset_password
 from accounts.command_line_codes import build_challenge
 from rbac.models import ApiKey, AuditEntry, User
 from tests.secret_watch.marker import planted
@@ -82,6 +83,15 @@ def test_a_code_is_refused_to_others_and_after_five_minutes(deployer: User, brow
     with time_machine.travel(timezone.now() + timedelta(minutes=6)):
         assert exchange(code)[0] == 400
     User.objects.filter(pk=deployer.pk).update(is_active=False)
+    assert exchange(code)[0] == 400
+    assert not ApiKey.objects.exists()
+
+
+def test_a_new_password_ends_the_codes_from_before(deployer: User, browse: Browse) -> None:
+    code = get_code(approve(browse(deployer)))
+
+    reset_password(person=deployer, password=planted("a quite different staple"))
+
     assert exchange(code)[0] == 400
     assert not ApiKey.objects.exists()
 
