@@ -13,6 +13,10 @@ NO_OTHER_SIGN_IN: Final = (
     "You have no other way to sign in. Add a passkey that works without a password, or ask an administrator"
     " to set a password."
 )
+PASSKEYS_ONLY: Final = (
+    "This user signs in with passkeys only, and could not sign in without them. Set a password first: in the"
+    " admin site, or with the command changepassword. Then reset the second factor."
+)
 
 
 def is_single_sign_on_enabled() -> bool:
@@ -37,9 +41,14 @@ def has_other_sign_in(person: User) -> bool:
 
 def is_last_sign_in(person: User, pk: int) -> bool:
     """Return whether a user can sign in with this passkey only, without password and single sign-on."""
+    return signs_in_with_passkeys_only(person) and _list_passwordless_passkeys(person) == {pk}
+
+
+def signs_in_with_passkeys_only(person: User) -> bool:
+    """Return whether a user can sign in with passkeys, but neither with a password nor single sign-on."""
     if person.has_usable_password() or is_linked(person):
         return False
-    return _list_passwordless_passkeys(person) == {pk}
+    return bool(_list_passwordless_passkeys(person))
 
 
 def explain_last_sign_in() -> str:

@@ -19,6 +19,7 @@ from allauth.mfa.totp.internal.auth import (
     yield_hotp_counters_from_time,
 )
 from allauth.mfa.webauthn.internal.flows import did_use_passwordless_login
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -27,6 +28,7 @@ from django.utils.crypto import constant_time_compare
 from qrcode.image.svg import SvgPathImage
 
 from accounts.authentication.adapters import can_sign_in
+from accounts.authentication.sign_in_methods import PASSKEYS_ONLY, signs_in_with_passkeys_only
 from rbac import audit, usage_counts
 from rbac.models import User
 from rbac.operations.users import require_user_management
@@ -160,7 +162,10 @@ def remove_authenticator_app(*, actor: User) -> None:
 
 @transaction.atomic
 def disable_two_factor(*, actor: User | None, person: User) -> None:
-    """Remove all second factors of `person`."""
+    """Remove all second factors of `person`. Raises `ValidationError` if they are the only way to sign in."""
+    # The row is locked, for the user may unlink single sign-on at the same time.
+    if signs_in_with_passkeys_only(User.objects.select_for_update().get(pk=person.pk)):
+        raise ValidationError(PASSKEYS_ONLY, code="state")
     rows = Authenticator.objects.filter(user=person)
     passkeys = rows.filter(type=Authenticator.Type.WEBAUTHN).order_by("pk")
     before = {

@@ -8,6 +8,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_safe
 
 from accounts.authentication.sessions import disable_user, enable_user
+from accounts.authentication.sign_in_methods import PASSKEYS_ONLY, signs_in_with_passkeys_only
 from accounts.authentication.two_factor import has_two_factor, reset_two_factor
 from accounts.pages.access_checks import build_question_context
 from accounts.pages.granted_roles import build_roles_context
@@ -151,15 +152,18 @@ class ResetSecondFactor(PersonActionPage):
         """Return the effects."""
         text = (
             "The authenticator app, passkeys and recovery codes of {} stop working. The next sign-in needs"
-            " the password alone. Verify the identity of the person first."
+            " {} alone. Verify the identity of the person first."
         )
-        return [format_html(text, self.object.username)]
+        method = "the password" if self.object.has_usable_password() else "single sign-on"
+        return [format_html(text, self.object.username, method)]
 
     def get_obstacle(self) -> Obstacle | None:
-        """Return that there is no second factor, or that the user is one's own."""
-        if has_two_factor(self.object):
-            return super().get_obstacle()
-        return Obstacle("This user has no second factor.")
+        """Return that there is no second factor, that no other way in is left, or that it is one's own."""
+        if not has_two_factor(self.object):
+            return Obstacle("This user has no second factor.")
+        if signs_in_with_passkeys_only(self.object):
+            return Obstacle(PASSKEYS_ONLY)
+        return super().get_obstacle()
 
     def perform(self, **values: Any) -> None:
         """Remove the second factor."""

@@ -8,11 +8,13 @@ import pytest
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
 from django.core.exceptions import ValidationError
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
+from accounts.authentication.two_factor import reset_two_factor
 from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.operations import assign_role
 from tests.fixtures.people import make_person
@@ -220,6 +222,29 @@ def test_a_second_factor_is_reset(admin: User, viewer: User, browse: Browse) -> 
     assert browser.post(reverse("reset-second-factor", args=[viewer.pk])).status_code == 302
     assert not Authenticator.objects.filter(user=viewer).exists()
     assert AuditEntry.objects.get(action="user.two_factor_off").actor == admin
+
+
+def test_passkeys_that_are_the_only_way_to_sign_in_are_not_reset(
+    admin: User, viewer: User, browse: Browse, settings: Settings
+) -> None:
+    data = {"name": "Phone", "is_passwordless": True}
+    Authenticator.objects.create(user=viewer, type=Authenticator.Type.WEBAUTHN, data=data)
+    viewer.set_unusable_password()
+    viewer.save()
+    browser = browse(admin)
+    assert "Set a password first" in read_page(browser, "reset-second-factor", viewer.pk)
+    assert browser.post(reverse("reset-second-factor", args=[viewer.pk])).status_code == 409
+    with pytest.raises(ValidationError, match="Set a password first"):
+        reset_two_factor(actor=admin, person=viewer)
+    with pytest.raises(CommandError, match="Set a password first"):
+        call_command("turn_off_second_factor", "viewer")
+    assert Authenticator.objects.filter(user=viewer).exists()
+
+    settings.OIDC_ISSUER = "https://login.example.com"
+    SocialAccount.objects.create(user=viewer, provider=settings.OIDC_ISSUER, uid="u-1")
+    assert "needs single sign-on alone" in read_page(browser, "reset-second-factor", viewer.pk)
+    assert browser.post(reverse("reset-second-factor", args=[viewer.pk])).status_code == 302
+    assert not Authenticator.objects.filter(user=viewer).exists()
 
 
 def read_effective_access(browser: Client, person: User, scope: Scope) -> str:

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.authentication.two_factor import disable_two_factor, has_two_factor
@@ -23,5 +24,8 @@ class Command(BaseCommand):
             raise CommandError(f"User {options['username']} does not exist.")
         if not has_two_factor(person):
             raise CommandError(f"{person} has no two-factor authentication.")
-        disable_two_factor(actor=None, person=person)
+        try:
+            disable_two_factor(actor=None, person=person)
+        except ValidationError as refusal:
+            raise CommandError(refusal.messages[0]) from refusal
         self.stdout.write(f"{person} can now sign in without a code.")
