@@ -144,7 +144,7 @@ class UserGroupAdmin(PolicyAdmin):
         group_id = request.resolver_match.kwargs.get("object_id") if request.resolver_match else None
         if group_id is not None:
             # The form shows the members of the group, who stay unless removed.
-            people |= Q(user_groups=group_id)
+            people |= Q(user_groups=int(unquote(group_id)))
         kwargs["queryset"] = User.objects.filter(people).distinct().order_by("username")
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 

@@ -96,6 +96,13 @@ def test_staff_of_an_organization_sees_its_rows_only(org_admin: User, other_proj
     assert client.get("/admin/rbac/user/").status_code == 403
 
 
+def test_a_group_is_found_by_an_address_with_an_escaped_character(
+    admin: User, project: Scope, browse: Browse
+):
+    group = UserGroup.objects.create(scope=project, identifier="mine", name="Mine")
+    assert browse(admin).get(f"/admin/rbac/usergroup/{group.pk}_0A/change/").status_code == 200
+
+
 def test_the_boxes_of_a_role_are_a_table_and_delegate_view_is_locked(admin: User, browse: Browse):
     page = browse(admin).get("/admin/rbac/role/add/").content.decode()
     assert "Delegate configurations" in page
