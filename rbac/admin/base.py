@@ -13,6 +13,7 @@ from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from guards.limits import NAME_CHARACTERS
 from rbac.admin.autocomplete import (
     KeySelect,
     can_use_form,
@@ -109,6 +110,12 @@ class AllowedFiltersAdmin(ModelAdmin):
         # A filter with its own class defines its parameter.
         offered = {getattr(item, "parameter_name", item) for item in (*self.list_filter, self.date_hierarchy)}
         return field in offered and lookup_name in _ALLOWED_LOOKUPS
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        # As in the lists of the product. Each word is a condition, and SQLite takes fewer than a thousand.
+        return super().get_search_results(request, queryset, search_term[:NAME_CHARACTERS])
 
 
 class PolicyAdmin(RefusalAdmin, AllowedFiltersAdmin):

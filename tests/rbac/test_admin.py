@@ -96,6 +96,11 @@ def test_staff_of_an_organization_sees_its_rows_only(org_admin: User, other_proj
     assert client.get("/admin/rbac/user/").status_code == 403
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_a_search_for_very_many_words_is_answered(admin: User, browse: Browse, model: str):
+    assert browse(admin).get(f"/admin/rbac/{model}/", {"q": "a " * 1500}).status_code == 200
+
+
 def test_a_group_is_found_by_an_address_with_an_escaped_character(
     admin: User, project: Scope, browse: Browse
 ):
