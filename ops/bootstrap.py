@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
 
+from rbac import audit
 from rbac.models import ApiKey, Role, RoleAssignment, Scope, ServiceAccount, User
 from rbac.operations.api_keys import create_api_key, rotate_api_key
 from rbac.operations.roles import assign_role
@@ -78,10 +79,13 @@ def _ensure_administrator(
         person.set_password(password)
         person.full_clean()
         person.save()
+        after = {"username": person.username, "email": person.email}
+        audit.record_audit_entry(actor=None, action="user.create", thing=person, after=after)
         _assign(person, ADMINISTRATOR_ROLE, account)
     else:
         person.set_password(password)
         person.save(update_fields=["password"])
+        audit.record_audit_entry(actor=None, action="user.password_change", thing=person)
     return person, password
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from ops import bootstrap as bootstrap_module
-from rbac.models import ApiKey, RoleAssignment, Scope, ServiceAccount, User
+from rbac.models import ApiKey, AuditEntry, RoleAssignment, Scope, ServiceAccount, User
 from rbac.operations.api_keys import get_api_key_by_token, revoke_api_key
 from rbac.permissions import PERMISSION_IDENTIFIERS
 from rbac.policy import can
@@ -66,6 +66,18 @@ def test_lost_secrets_are_replaced_on_request() -> None:
     assert User.objects.get(username="admin").check_password(second["password"])
     assert get_api_key_by_token(first["api_key"]) is None
     assert get_api_key_by_token(second["api_key"]) is not None
+
+
+def test_the_administrator_and_a_new_password_are_in_the_audit_trail() -> None:
+    run_bootstrap("--email", "mona@example.com")
+    run_bootstrap()
+    run_bootstrap("--replace-secrets")
+    person = User.objects.get(username="admin")
+    entries = AuditEntry.objects.filter(thing_type="rbac.user", thing_id=str(person.pk)).order_by("pk")
+    assert [(entry.action, entry.actor_name, entry.after) for entry in entries] == [
+        ("user.create", "slipway", {"username": "admin", "email": "mona@example.com"}),
+        ("user.password_change", "slipway", None),
+    ]
 
 
 def test_a_secret_that_could_not_be_printed_is_not_stored() -> None:
