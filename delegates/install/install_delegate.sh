@@ -10,6 +10,12 @@ settings=$root/etc/slipway-delegate home=$root/var/lib/slipway-delegate program=
 if [ -z "$root" ] && ! id slipway-delegate >/dev/null 2>&1; then
   useradd --system --home-dir "$home" --shell /usr/sbin/nologin slipway-delegate
 fi
+if [ -z "$root" ] && systemctl is-active --quiet slipway-delegate; then
+  # Its tasks end with the files that they began with.
+  systemctl stop slipway-delegate
+  # Also if a line below fails.
+  trap 'systemctl start slipway-delegate' EXIT
+fi
 [ -x "$program/bin/python" ] || "${PYTHON:-python3}" -m venv "$program"
 "$program/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade "$wheel"
 

@@ -1,6 +1,7 @@
 """Files for Docker Compose, Kubernetes and systemd: each as its own tool takes it."""
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -166,3 +167,38 @@ def test_a_service_of_systemd_has_no_warnings_about_images_and_containers() -> N
     assert "has no registry" in texts["DOCKER"]
     assert "only this host reaches. Set PUBLIC_URL" in texts["SHELL_SCRIPT"]
     assert "image" not in texts["SHELL_SCRIPT"]
+
+
+@pytest.mark.parametrize(
+    ("pip", "calls"),
+    [
+        ("exit 0", ["stop", "pip", "daemon-reload", "enable", "restart", "start"]),
+        ("exit 1", ["stop", "pip", "start"]),
+    ],
+)
+def test_an_upgrade_replaces_the_program_once_the_old_agent_has_ended(
+    tmp_path: Path, pip: str, calls: list[str]
+) -> None:
+    log = tmp_path / "log"
+    programs = {
+        "bin/systemctl": f'[ "$1" = is-active ] || echo "$1" >> {log}',
+        "bin/chown": "exit 0",
+        "bin/id": "exit 0",
+        "opt/slipway-delegate/bin/python": f"echo pip >> {log}; {pip}",
+        "opt/slipway-delegate/bin/slipway-delegate": "exit 0",
+    }
+    for name, code in programs.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"#!/bin/sh\n{code}\n")
+        (tmp_path / name).chmod(0o700)
+    (tmp_path / "etc" / "systemd" / "system").mkdir(parents=True)
+    for name, text in write("SHELL_SCRIPT").files.items():
+        (tmp_path / name).write_text(text)
+    script = (tmp_path / "install.sh").read_text()
+    script = script.replace("$root/", f"{tmp_path}/").replace("/etc/systemd", f"{tmp_path}/etc/systemd")
+    (tmp_path / "install.sh").write_text(script)
+
+    environment = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    run = subprocess.run(["sh", tmp_path / "install.sh", "new.whl"], env=environment, check=False)
+    assert log.read_text().split() == calls
+    assert (run.returncode == 0) is (pip == "exit 0")
