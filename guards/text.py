@@ -35,6 +35,9 @@ _ESCAPE_SEQUENCE: Final = re.compile(
     "\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b\ufffd]*(?:[\x07\ufffd]|\x1b\\\\)"
 )
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]")
+# Of the control characters, sanitized lines have only escapes. Text direction marks could reorder a line, and
+# line separators break it.
+_UNSEEN: Final = re.compile("[\x1b\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 # Each number of so many digits fits into a key.
@@ -49,6 +52,15 @@ def parse_key(text: str) -> int | None:
 def strip_escape_sequences(text: str) -> str:
     """Return the text without colors and other escape sequences of terminals."""
     return _ESCAPE_SEQUENCE.sub("", text) if "\x1b" in text else text
+
+
+def format_plain(text: str) -> str:
+    """Return a sanitized line for a page without scripts: no colors, visible control characters."""
+    return _UNSEEN.sub(_format_control, strip_escape_sequences(text))
+
+
+def _format_control(match: re.Match[str]) -> str:
+    return f"\u27e8U+{ord(match[0]):04X}\u27e9"
 
 
 def find_text_problem(text: str) -> InputProblem | None:

@@ -1,6 +1,7 @@
 """Pages of delegate tasks: list, detail with routing decisions, abort, connectivity check."""
 
 import uuid
+from dataclasses import replace
 from typing import Final
 
 from django.contrib import messages
@@ -16,6 +17,7 @@ from delegates.queries.explanations import RoutingExplanation
 from delegates.queries.routing_candidates import build_routing_request
 from delegates.queries.tasks import explain_current_decision, list_explained_decisions
 from delegates.routing.rules import RoutingRule
+from guards.text import format_plain
 from rbac.policy import can, filter_visible
 from web.clock import get_database_time
 from web.forms.pages import (
@@ -100,7 +102,7 @@ def show_task(request: PageRequest, pk: uuid.UUID) -> HttpResponse:
         "earlier": decisions if is_queued else decisions[1:],
         "reached": queries.get_reached_address(task),
         "findings": queries.list_findings(task),
-        "lines": queries.read_last_lines(task),
+        "lines": [replace(line, text=format_plain(line.text)) for line in queries.read_last_lines(task)],
         "attempts": task.taken.select_related("instance__delegate").order_by("-fence"),
         "late": task.late_answers.select_related("instance").defer("body").order_by("-at"),
         "may_abort": task.is_open and not task.abort_requested and can(request.user, EDIT, task),

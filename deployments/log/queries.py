@@ -1,7 +1,6 @@
 """Queries of a stored log: pages of lines, blocks, and search."""
 
 import json
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -58,15 +57,6 @@ def read_numbered_lines(execution_id: UUID, numbers: Collection[int]) -> list[Lo
     return [line for chunk in rows for line in _decode_lines(chunk) if line["number"] in in_order]
 
 
-def format_plain(text: str) -> str:
-    """Return the text of a line for a page without scripts: no colors, visible control characters."""
-    return _CONTROL.sub(_format_control, strip_escape_sequences(text))
-
-
-def _format_control(match: re.Match[str]) -> str:
-    return f"\u27e8U+{ord(match[0]):04X}\u27e9"
-
-
 def iterate_lines(execution_id: UUID) -> Iterator[LogLine]:
     """Yield every line of an execution, chunk by chunk."""
     for chunk in LogChunk.objects.filter(execution_id=execution_id).order_by("first").iterator(chunk_size=20):
@@ -82,9 +72,6 @@ MOST_NUMBERS = 5_000
 MOST_CHUNKS = 250
 # A page searches about eight hundred thousand lines, which takes about half a second.
 MOST_SEARCHES = 8
-# Of the control characters, stored lines have only escapes. Text direction marks could reorder a line, and
-# line separators break it.
-_CONTROL = re.compile("[\x1b\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 @dataclass(frozen=True)

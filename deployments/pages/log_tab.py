@@ -10,6 +10,7 @@ from uuid import UUID
 
 from deployments import log
 from deployments.models import Execution
+from guards.text import format_plain
 
 LINES: Final = 200
 LINE_CHARACTERS: Final = 2_000
@@ -129,7 +130,7 @@ def _build_rows(
             "level": line["level"],
             "is_picked": line["number"] == picked,
             "url": address.build_url(line=line["number"]),
-            "parts": _split_text(log.format_plain(line["text"]), address),
+            "parts": _split_text(format_plain(line["text"]), address),
         }
         for line in lines
     ]

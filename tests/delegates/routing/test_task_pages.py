@@ -62,6 +62,21 @@ def test_the_page_of_a_task_says_who_has_it_and_why_but_not_what_it_carries(
     assert SECRET not in text
 
 
+def test_a_line_of_a_task_has_no_colors_visible_marks_and_its_level_as_a_word(
+    project: Scope, viewer: User
+) -> None:
+    task = make_task(project)
+    lines = [
+        {"t": 1000, "level": "info", "text": "\x1b[32mgreen\x1b[0m evil\u202etxt"},
+        {"t": 2000, "level": "error", "text": "It broke"},
+    ]
+    TaskLogChunk.objects.create(task=task, sequence=0, count=2, lines=json.dumps(lines))
+    DelegateTask.objects.filter(pk=task.pk).update(next_sequence=2)
+    text = read_page(viewer, f"/delegates/tasks/{task.pk}/")
+    assert '<li value="1">green evil⟨U+202E⟩txt</li>' in text
+    assert '<li value="2" class="tone-failed"><strong>Error:</strong> It broke</li>' in text
+
+
 def test_a_task_for_one_delegate_names_it_and_no_tag_that_nobody_can_add(
     project: Scope, viewer: User
 ) -> None:
