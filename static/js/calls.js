@@ -1,6 +1,6 @@
 // Calls tab of an execution, read page by page from the API while it is open.
 
-import { statusBadge, h, find } from "./dom.js";
+import { announce, statusBadge, h, find } from "./dom.js";
 import { clock } from "./timestamps.js";
 
 const JSON_SPACES = 2;
@@ -44,7 +44,7 @@ export class CallsTab {
     this.body = find("tbody", root);
     this.more = find("[data-more]", root);
     this.first = `/api/v1/executions/${id}/calls`;
-    this.drawn = this.wanted = this.loading = null;
+    this.drawn = this.wanted = this.loading = this.failed = null;
     // The last page that is shown, and the number of rows before it.
     this.last = { url: this.first, start: 0 };
     this.more.addEventListener("click", () => this.showMore());
@@ -62,8 +62,9 @@ export class CallsTab {
 
   async showMore() {
     while (this.loading) await this.loading;
-    await this.load({ url: this.next, start: this.body.children.length });
-    await this.show(this.wanted);
+    this.drawn = this.wanted;
+    await this.load(this.failed ?? { url: this.next, start: this.body.children.length });
+    if (!this.failed) await this.show(this.wanted);
   }
 
   // Loads one page; `loading` is the promise of its end meanwhile.
@@ -80,6 +81,10 @@ export class CallsTab {
       this.draw(await response.json(), page);
     } catch {
       this.drawn = null;
+      this.failed = page;
+      this.more.hidden = false;
+      this.more.textContent = "The calls were not loaded. Try again";
+      announce("The calls were not loaded.");
     }
   }
 
@@ -87,6 +92,8 @@ export class CallsTab {
     while (this.body.children.length > page.start) this.body.lastElementChild.remove();
     this.body.append(...results.map(row));
     this.last = page;
+    this.failed = null;
+    this.more.textContent = "Load more calls";
     this.next = next;
     this.more.hidden = !next;
     find("[data-none]", this.root).hidden = this.body.children.length > 0;

@@ -331,6 +331,27 @@ def test_calls_go_on_after_more_of_them_were_loaded(
     expect(rows.last).to_contain_text("Operation62")
 
 
+def test_calls_that_were_not_loaded_can_be_loaded_again(
+    page: Page, visit: Visit, execution: Execution, wire: Wire, complaints: list[str]
+) -> None:
+    statuses = [503, 200]
+    body = json.dumps({"results": [_build_call(1)], "next": None})
+    page.route(
+        re.compile(r"/api/v1/executions/[^/]+/calls"),
+        lambda route: route.fulfill(status=statuses.pop(0), content_type="application/json", body=body),
+    )
+    visit(f"/deployments/{execution.pk}/")
+    expect(page.locator("[data-connection]")).to_have_text("Live")
+    page.get_by_role("tab", name="AWS calls").click()
+    button = page.get_by_role("button", name="The calls were not loaded. Try again")
+    expect(button).to_be_visible()
+    button.click()
+    expect(page.locator("[data-calls] tbody tr")).to_contain_text("Operation1")
+    expect(page.get_by_role("button", name="Load more calls")).to_be_hidden()
+    assert all("503" in complaint for complaint in complaints)
+    complaints.clear()
+
+
 def _build_call(number: int) -> dict[str, object]:
     return {
         "at": "2026-11-21T10:00:00+00:00",
