@@ -56,7 +56,10 @@ def test_a_queued_task_tells_what_changes_and_is_ended_from_its_page(
     expect(row).to_contain_text("Next choice")
     expect(row.locator(".status").filter(has_text="No")).to_have_count(0)
 
-    page.get_by_role("button", name="Abort").click()
+    page.get_by_role("button", name="Abort", exact=True).click()
+    page.get_by_role("button", name="Keep running").click()
+    page.get_by_role("button", name="Abort", exact=True).click()
+    page.get_by_role("button", name="Abort task").click()
     expect(page.locator(".page-head .status")).to_have_text("Aborted")
     expect(page.get_by_text("Aborted by admin.")).to_be_visible()
     assert DelegateTask.objects.get().status == "ABORTED"
