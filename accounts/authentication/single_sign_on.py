@@ -15,6 +15,7 @@ from accounts.authentication.sign_in_methods import NO_OTHER_SIGN_IN, has_other_
 from guards.limits import SIGN_ON_GROUPS
 from rbac import audit
 from rbac.models import User, UserGroup
+from rbac.operations.last_administrator import keep_account_administrator
 from rbac.operations.user_groups import has_provider_groups
 
 # The longest subject that the table takes as it is; the specification allows 255 characters.
@@ -50,10 +51,11 @@ def link_identity(*, actor: User, claims: Mapping[str, Any]) -> None:
 
 
 @transaction.atomic
+@keep_account_administrator()
 def unlink_identity(*, actor: User) -> None:
     """End that `actor` signs on with the provider, whose groups they leave; the password stays.
 
-    Raises `ValidationError` if the user could not sign in any more.
+    Raises `ValidationError` if the user could not sign in any more, or was the last account administrator.
     """
     # The row is locked, for another window may remove the passkey that is left.
     if not has_other_sign_in(User.objects.select_for_update().get(pk=actor.pk)):

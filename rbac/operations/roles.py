@@ -14,6 +14,7 @@ from rbac.models import Invitation, ResourceGroup, Role, RoleAssignment, Scope, 
 from rbac.models.roles import validate_permission
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
 from rbac.operations.identifiers import create_unique
+from rbac.operations.last_administrator import keep_account_administrator
 from rbac.operations.row_locks import lock_granted, lock_row
 from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES
 from rbac.policy import build_not_archived_filter, find_archived_scope, get_nearest_active_scope, require
@@ -208,11 +209,27 @@ def describe_archived_assignments(assignments: QuerySet[RoleAssignment]) -> str:
 
 
 @transaction.atomic
+@keep_account_administrator()
 def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None:
     """Remove a role assignment. An actor cannot remove more than they could assign.
 
-    Raises `ValidationError` for an assignment in an archived scope, `Forbidden`, `NotVisible`.
+    Raises `ValidationError` for an assignment in an archived scope and for the last account administrator,
+    `Forbidden`, `NotVisible`.
     """
+    _remove(actor, assignment)
+
+
+def remove_assignments(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:
+    """Remove role assignments, each with the permissions and the audit entry of `remove_assignment`.
+
+    The caller removes none that makes an account administrator, or replaces it.
+    """
+    related = ("role", "scope__parent__parent", "user", "group", "resource_group")
+    for assignment in assignments.select_related(*related):
+        _remove(actor, assignment)
+
+
+def _remove(actor: User | None, assignment: RoleAssignment) -> None:
     if actor is not None:
         _refuse_archived_scope(actor, assignment.scope)
     require_permission(actor, "core_user_manage", assignment.scope)
@@ -225,13 +242,6 @@ def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None
         before=build_assignment_values(assignment),
     )
     assignment.delete()
-
-
-def remove_assignments(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:
-    """Remove role assignments, each with the checks and the audit entry of `remove_assignment`."""
-    related = ("role", "scope__parent__parent", "user", "group", "resource_group")
-    for assignment in assignments.select_related(*related):
-        remove_assignment(actor=actor, assignment=assignment)
 
 
 def build_assignment_values(assignment: RoleAssignment) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rbac import audit
 from rbac.models import Scope, User, UserGroup
 from rbac.operations.escalation_checks import refuse_role_escalation, require_permission
 from rbac.operations.identifiers import build_unique_identifier, create_unique
+from rbac.operations.last_administrator import keep_account_administrator
 from rbac.operations.roles import describe_archived_assignments
 
 MANAGE_USER_GROUPS = "core_usergroup_manage"
@@ -58,6 +59,7 @@ def create_user_group(
 
 
 @transaction.atomic
+@keep_account_administrator()
 def update_user_group(
     *,
     actor: User | None,
@@ -69,7 +71,8 @@ def update_user_group(
     """Update name and members of a group; without `users` its members stay.
 
     A new `external_name` removes all members: the next sign-on adds those whom the provider names. Members
-    receive the group's roles, so the actor needs all their permissions.
+    receive the group's roles, so the actor needs all their permissions. Raises `ValidationError`, also for
+    the last account administrator, `Forbidden`, `NotVisible`.
     """
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
     stored, members = UserGroup.objects.get(pk=group.pk), None if users is None else list(users)
@@ -106,10 +109,12 @@ def add_group_members(*, actor: User | None, group: UserGroup, users: Collection
 
 
 @transaction.atomic
+@keep_account_administrator()
 def remove_group_member(*, actor: User | None, group: UserGroup, user: User) -> None:
     """Remove a user from a group.
 
-    Raises `ValidationError` for a group of the single sign-on provider, `Forbidden`, `NotVisible`.
+    Raises `ValidationError` for a group of the single sign-on provider and for the last account
+    administrator, `Forbidden`, `NotVisible`.
     """
     _change_members(actor, group, lambda: group.users.remove(user))
 

@@ -6,6 +6,7 @@ from django.db import transaction
 from rbac import audit
 from rbac.models import Scope, User
 from rbac.operations.escalation_checks import list_user_assignments, refuse_role_escalation
+from rbac.operations.last_administrator import keep_account_administrator
 from rbac.policy import Forbidden, can
 
 MANAGE_USERS = "core_user_manage"
@@ -33,10 +34,11 @@ def require_user_management(actor: User, person: User) -> None:
 
 
 @transaction.atomic
+@keep_account_administrator()
 def set_user_active(*, actor: User, person: User, is_active: bool) -> None:
     """Disable or enable the sign-in and the API keys of a user; roles and groups stay.
 
-    Raises `Forbidden`, `ValidationError`.
+    The last account administrator cannot be disabled. Raises `Forbidden`, `ValidationError`.
     """
     require_user_management(actor, person)
     stored = User.objects.select_for_update().get(pk=person.pk)
