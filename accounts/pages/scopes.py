@@ -4,6 +4,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -258,6 +259,11 @@ def restore_scope(request: PageRequest, pk: int) -> HttpResponse:
     restorable = list_restorable_scopes(request.user).select_related("parent").filter(pk=pk).first()
     if restorable is None:
         raise NotVisible("This archived scope does not exist, or you cannot view it.")
-    operations.restore_scope(actor=request.user, scope=restorable)
-    messages.success(request, f"{restorable.name} restored with all its resources.")
+    try:
+        operations.restore_scope(actor=request.user, scope=restorable)
+    except ValidationError as error:
+        # Somebody else has restored it meanwhile.
+        messages.error(request, error.messages[0])
+    else:
+        messages.success(request, f"{restorable.name} restored with all its resources.")
     return redirect("access-scope", pk=pk)

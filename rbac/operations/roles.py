@@ -166,7 +166,7 @@ def assign_role(
     if (user is None) == (group is None):
         raise ValidationError("Assign the role to one user, one group or one service account.")
     # Nobody has an expired one any more, but its row is in the way.
-    rows = RoleAssignment.objects.select_for_update(of=("self",)).filter(expires_at__lte=timezone.now())
+    rows = RoleAssignment.objects.filter(expires_at__lte=timezone.now())
     remove_assignments(
         actor, rows.filter(scope=scope, role=role, user=user, group=group, resource_group=resource_group)
     )
@@ -216,7 +216,8 @@ def remove_assignment(*, actor: User | None, assignment: RoleAssignment) -> None
     Raises `ValidationError` for an assignment in an archived scope and for the last account administrator,
     `Forbidden`, `NotVisible`.
     """
-    _remove(actor, assignment)
+    _require_removal(actor, assignment)
+    _delete_assignment(actor, lock_row(assignment))
 
 
 def remove_assignments(actor: User | None, assignments: QuerySet[RoleAssignment]) -> None:
@@ -225,16 +226,24 @@ def remove_assignments(actor: User | None, assignments: QuerySet[RoleAssignment]
     The caller removes none that makes an account administrator, or replaces it.
     """
     related = ("role", "scope__parent__parent", "user", "group", "resource_group")
-    for assignment in assignments.select_related(*related):
-        _remove(actor, assignment)
+    # Locked in one order; those that somebody removes meanwhile are left out.
+    locked = assignments.select_for_update(of=("self",)).order_by("pk")
+    for assignment in locked.select_related(*related):
+        _require_removal(actor, assignment)
+        _delete_assignment(actor, assignment)
 
 
-def _remove(actor: User | None, assignment: RoleAssignment) -> None:
+def _require_removal(actor: User | None, assignment: RoleAssignment) -> None:
+    """Check that an actor may remove an assignment. Raises `ValidationError`, `Forbidden`, `NotVisible`."""
     if actor is not None:
         _refuse_archived_scope(actor, assignment.scope)
     require_permission(actor, "core_user_manage", assignment.scope)
     permissions = assignment.role.permissions.values_list("permission", flat=True)
     refuse_escalation(actor, permissions, assignment.scope)
+
+
+def _delete_assignment(actor: User | None, assignment: RoleAssignment) -> None:
+    """Delete a locked assignment with its audit entry."""
     audit.record_audit_entry(
         actor=actor,
         action="roleassignment.delete",

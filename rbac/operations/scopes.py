@@ -9,6 +9,7 @@ from rbac import audit
 from rbac.archive_guards import ScopeBusy, list_work_in_progress
 from rbac.models import Scope, User
 from rbac.operations.escalation_checks import require_permission
+from rbac.operations.row_locks import lock_row
 
 
 @transaction.atomic
@@ -70,9 +71,12 @@ def restore_scope(*, actor: User | None, scope: Scope) -> Scope:
     The permission is checked at the parent, because an archived scope grants none. Raises `ValidationError`
     for a scope that is not archived, `Forbidden`, `NotVisible`.
     """
+    not_archived = ValidationError(f"{scope.path} is not archived.")
     if scope.parent is None or scope.archived_at is None:
-        raise ValidationError(f"{scope.path} is not archived.")
+        raise not_archived
     require_permission(actor, f"core_{scope.resource}_delete", scope.parent)
+    if lock_row(scope).archived_at is None:
+        raise not_archived
     was, scope.archived_at = scope.archived_at.isoformat(), None
     scope.save(update_fields=["archived_at"])
     _build_audit_values(actor, "scope.restore", scope, was=was)

@@ -10,6 +10,7 @@ from rbac import audit
 from rbac.models import ApiKey, RoleAssignment, Scope, ServiceAccount, User
 from rbac.operations.escalation_checks import require_permission
 from rbac.operations.identifiers import build_unique_identifier, create_unique, find_free_username
+from rbac.operations.row_locks import lock_row
 
 
 @transaction.atomic
@@ -60,6 +61,7 @@ def update_service_account(
 def delete_service_account(*, actor: User | None, account: ServiceAccount) -> None:
     """Delete a service account, revoke its keys and remove its roles; its history keeps its name."""
     require_permission(actor, "core_serviceaccount_delete", account.scope)
+    lock_row(account)
     user = account.user
     assignments = RoleAssignment.objects.filter(user=user).select_related("role", "scope")
     before = _build_audit_values(account) | {

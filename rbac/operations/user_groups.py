@@ -13,6 +13,7 @@ from rbac.operations.escalation_checks import refuse_role_escalation, require_pe
 from rbac.operations.identifiers import build_unique_identifier, create_unique
 from rbac.operations.last_administrator import keep_account_administrator
 from rbac.operations.roles import describe_archived_assignments
+from rbac.operations.row_locks import lock_row
 
 MANAGE_USER_GROUPS = "core_usergroup_manage"
 MEMBERS_FROM_PROVIDER = "The members of this group come from the single sign-on provider. Change them there."
@@ -138,6 +139,7 @@ def _change_members(actor: User | None, group: UserGroup, change: Callable[[], N
 def delete_user_group(*, actor: User | None, group: UserGroup) -> None:
     """Delete a group that has no role."""
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
+    lock_row(group)
     if archived := describe_archived_assignments(group.assignments.all()):
         raise ValidationError(archived, code="state")
     if group.assignments.exists():

@@ -9,10 +9,20 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from rbac import audit
-from rbac.models import ApiKey, AuditEntry, User
+from rbac.models import ApiKey, AuditEntry, RoleAssignment, Scope, ServiceAccount, User, UserGroup
 from rbac.models.audit_entries import AuditEntryIsFinalError
+from rbac.operations import (
+    archive_scope,
+    create_service_account,
+    create_user_group,
+    delete_service_account,
+    delete_user_group,
+    remove_assignment,
+    restore_scope,
+)
 from rbac.operations.api_keys import create_api_key, get_api_key_by_token, record_api_key_use, revoke_api_key
-from tests.rbac.people import project, user
+from rbac.policy import NotVisible
+from tests.rbac.people import grant, project, user
 
 pytestmark = pytest.mark.django_db
 
@@ -86,6 +96,42 @@ def test_revoking_twice_is_audited_once():
     revoke_api_key(actor=person, key=key)
     revoke_api_key(actor=person, key=key)
     assert AuditEntry.objects.filter(action="apikey.revoke").count() == 1
+
+
+def test_a_role_removed_twice_at_once_is_audited_once():
+    assignment = grant(user("anna"), "viewer", project())
+    also_read = RoleAssignment.objects.get(pk=assignment.pk)
+    remove_assignment(actor=None, assignment=assignment)
+    with pytest.raises(NotVisible):
+        remove_assignment(actor=None, assignment=also_read)
+    assert AuditEntry.objects.filter(action="roleassignment.delete").count() == 1
+
+
+def test_a_service_account_deleted_twice_at_once_is_audited_once():
+    account = create_service_account(actor=None, scope=project(), name="CI")
+    also_read = ServiceAccount.objects.get(pk=account.pk)
+    delete_service_account(actor=None, account=account)
+    with pytest.raises(NotVisible):
+        delete_service_account(actor=None, account=also_read)
+    assert AuditEntry.objects.filter(action="serviceaccount.delete").count() == 1
+
+
+def test_a_group_deleted_twice_at_once_is_audited_once():
+    group = create_user_group(actor=None, scope=project(), name="Crew")
+    also_read = UserGroup.objects.get(pk=group.pk)
+    delete_user_group(actor=None, group=group)
+    with pytest.raises(NotVisible):
+        delete_user_group(actor=None, group=also_read)
+    assert AuditEntry.objects.filter(action="usergroup.delete").count() == 1
+
+
+def test_a_scope_restored_twice_at_once_is_audited_once():
+    scope = archive_scope(actor=None, scope=project())
+    also_read = Scope.objects.get(pk=scope.pk)
+    restore_scope(actor=None, scope=scope)
+    with pytest.raises(ValidationError, match="is not archived"):
+        restore_scope(actor=None, scope=also_read)
+    assert AuditEntry.objects.filter(action="scope.restore").count() == 1
 
 
 def test_an_entry_says_who_what_where_and_in_which_request():
