@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from django.db.models import Model
 
-from rbac.models import ResourceGroup, Role
+from rbac.models import ResourceGroup, Role, UserGroup
 from rbac.policy import NotVisible
 
 Row = TypeVar("Row", bound=Model)
@@ -21,12 +21,15 @@ def lock_row(row: Row) -> Row:
     return stored
 
 
-def lock_granted(role: Role, resource_group: ResourceGroup | None = None) -> None:
+def lock_granted(
+    role: Role, group: UserGroup | None = None, resource_group: ResourceGroup | None = None
+) -> None:
     """Lock what a new assignment or invitation refers to, so that it is not deleted at the same time.
 
     Nobody can delete built-in roles. Raises `NotVisible` for one that was deleted meanwhile.
     """
     if not role.builtin:
         lock_row(role)
-    if resource_group is not None:
-        lock_row(resource_group)
+    for row in (group, resource_group):
+        if row is not None:
+            lock_row(row)

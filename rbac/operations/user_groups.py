@@ -139,6 +139,7 @@ def _change_members(actor: User | None, group: UserGroup, change: Callable[[], N
 def delete_user_group(*, actor: User | None, group: UserGroup) -> None:
     """Delete a group that has no role."""
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
+    # From here on, nobody can give it a role.
     lock_row(group)
     if archived := describe_archived_assignments(group.assignments.all()):
         raise ValidationError(archived, code="state")

@@ -1,4 +1,4 @@
-"""Roles and resource groups that are deleted while somebody else starts to use them."""
+"""Roles, groups and resource groups that are deleted while somebody else starts to use them."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,15 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.http import Http404
 
-from rbac.models import Invitation, ResourceGroup, Role, RoleAssignment, Scope, User
-from rbac.operations import assign_role, create_invitation, delete_resource_group, delete_role
+from rbac.models import AuditEntry, Invitation, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
+from rbac.operations import (
+    assign_role,
+    create_invitation,
+    delete_resource_group,
+    delete_role,
+    delete_user_group,
+)
+from rbac.policy import NotVisible
 from tests.fixtures.people import make_person
 from tests.fixtures.threads import run_concurrently, split
 
@@ -78,3 +85,32 @@ def test_a_resource_group_either_limits_a_role_or_is_deleted(project: Scope, adm
 
         is_limited = run_race(assign, delete)
         assert RoleAssignment.objects.filter(user=person).exists() == is_limited
+
+
+def test_a_group_either_gets_a_role_or_is_deleted(project: Scope, admin: User) -> None:
+    viewer = Role.objects.get(identifier="viewer", scope=None)
+    for number in range(ROUNDS):
+        group = UserGroup.objects.create(scope=project, identifier=f"group{number}", name="Group")
+        pk, also_read = group.pk, UserGroup.objects.get(pk=group.pk)
+
+        def assign(group: UserGroup = also_read) -> object:
+            return assign_role(actor=admin, scope=project, role=viewer, group=group)
+
+        def delete(group: UserGroup = group) -> object:
+            return delete_user_group(actor=admin, group=group)
+
+        won, failures = split(run_concurrently(assign, delete))
+        assert len(won) == 1, failures
+        assert isinstance(failures[0], ValidationError | Http404), failures
+        is_kept = UserGroup.objects.filter(pk=pk).exists()
+        assert RoleAssignment.objects.filter(group=pk).exists() == is_kept
+        assert AuditEntry.objects.filter(action="usergroup.delete", thing_id=str(pk)).exists() != is_kept
+
+
+def test_a_group_that_was_just_deleted_gets_no_role(project: Scope, admin: User) -> None:
+    group = UserGroup.objects.create(scope=project, identifier="crew", name="Crew")
+    also_read = UserGroup.objects.get(pk=group.pk)
+    delete_user_group(actor=admin, group=group)
+    viewer = Role.objects.get(identifier="viewer", scope=None)
+    with pytest.raises(NotVisible):
+        assign_role(actor=admin, scope=project, role=viewer, group=also_read)
