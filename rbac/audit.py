@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Model
 
 from rbac import access_changes
-from rbac.models import AuditEntry, Scope, User
+from rbac.models import ApiKey, AuditEntry, Scope, ServiceAccount, User
 
 
 @dataclass(frozen=True)
@@ -60,5 +60,16 @@ def record_audit_entry(
 
 
 def _get_scope(thing: Model) -> Scope | None:
+    if isinstance(thing, ApiKey):
+        return _get_key_scope(thing)
     scope = getattr(thing, "scope", None)
     return scope if isinstance(scope, Scope) else None
+
+
+def _get_key_scope(key: ApiKey) -> Scope | None:
+    """Return the scope of a key's service account, or the narrower one that limits the key."""
+    accounts = ServiceAccount.objects.filter(user=key.user_id).select_related("scope")
+    account = accounts.first() if key.user.kind == User.Kind.SERVICE_ACCOUNT else None
+    if account is None or (key.scope is not None and account.scope.path in key.scope.ancestor_paths()):
+        return key.scope
+    return account.scope

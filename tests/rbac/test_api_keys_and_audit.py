@@ -20,7 +20,13 @@ from rbac.operations import (
     remove_assignment,
     restore_scope,
 )
-from rbac.operations.api_keys import create_api_key, get_api_key_by_token, record_api_key_use, revoke_api_key
+from rbac.operations.api_keys import (
+    create_api_key,
+    get_api_key_by_token,
+    record_api_key_use,
+    revoke_api_key,
+    rotate_api_key,
+)
 from rbac.policy import NotVisible
 from tests.rbac.people import grant, project, user
 
@@ -152,6 +158,30 @@ def test_an_entry_says_who_what_where_and_in_which_request():
     assert (entry.thing_type, entry.thing_id, entry.thing_name) == ("rbac.scope", str(demo.pk), demo.path)
     assert (entry.scope, entry.before, entry.after) == (demo, {"name": "a"}, {"name": "b"})
     assert (entry.request_id, entry.address, entry.source) == ("req-1", "10.0.0.1", "api")
+
+
+def test_keys_of_a_service_account_are_audited_in_its_scope_or_in_a_narrower_one_of_the_key():
+    demo, shop = project(), project("default/shop")
+    account = create_service_account(actor=None, scope=demo, name="CI")
+    key, _ = create_api_key(actor=None, user=account.user, name="CI")
+    rotate_api_key(actor=None, key=key)
+    revoke_api_key(actor=None, key=key)
+    create_api_key(actor=None, user=account.user, name="wide", scope=demo.parent)
+    entries = AuditEntry.objects.filter(action__startswith="apikey.").select_related("scope")
+    assert [entry.scope for entry in entries.order_by("pk")] == [demo] * 4
+
+    assert demo.parent is not None
+    wide_account = create_service_account(actor=None, scope=demo.parent, name="CI")
+    create_api_key(actor=None, user=wide_account.user, name="shop", scope=shop)
+    assert entries.latest("pk").scope == shop
+
+
+def test_keys_of_a_person_are_audited_in_the_scope_that_limits_them():
+    person = user("anna")
+    create_api_key(actor=person, user=person, name="all")
+    assert AuditEntry.objects.latest("pk").scope is None
+    create_api_key(actor=person, user=person, name="demo", scope=project())
+    assert AuditEntry.objects.latest("pk").scope == project()
 
 
 def test_what_slipway_does_by_itself_has_its_name():
