@@ -50,7 +50,7 @@ def create_user_group(
     group = UserGroup(scope=scope, name=name, external_name=external_name)
     group.identifier = identifier or build_unique_identifier(name, siblings, "group")
     group.full_clean(validate_constraints=False)
-    _validate_members(group, members)
+    _validate_members(group, are_changed=bool(members))
     create_unique(group, ValidationError({"identifier": f"A user group {group.identifier} already exists."}))
     group.users.set(members)
     audit.record_audit_entry(
@@ -88,7 +88,8 @@ def update_user_group(
         _require_provider_groups()
     group.name, group.external_name = name, external_name
     group.full_clean(validate_constraints=False)
-    _validate_members(group, members if changed and members else [])
+    # A new link removes the members anyway.
+    _validate_members(group, are_changed=changed and (bool(members) or not is_linked_anew))
     group.save(update_fields=["name", "external_name"])
     if is_linked_anew:
         group.users.clear()
@@ -157,7 +158,7 @@ def _require_provider_groups() -> None:
         raise ValidationError({"external_name": NO_PROVIDER_GROUPS})
 
 
-def _validate_members(group: UserGroup, changed: list[User]) -> None:
+def _validate_members(group: UserGroup, *, are_changed: bool) -> None:
     if not group.external_name:
         return
     same = UserGroup.objects.filter(external_name=group.external_name).exclude(pk=group.pk)
@@ -165,7 +166,7 @@ def _validate_members(group: UserGroup, changed: list[User]) -> None:
         raise ValidationError(
             {"external_name": ("Another user group is already linked to this provider group.")}
         )
-    if changed:
+    if are_changed:
         raise ValidationError({"users": MEMBERS_FROM_PROVIDER})
 
 

@@ -135,6 +135,19 @@ def test_a_group_of_the_provider_has_no_other_members(
     assert duplicate_response.json()["errors"][0]["path"] == "external_name"
 
 
+def test_the_members_of_a_group_of_the_provider_are_not_replaced_by_nobody(
+    admin: User, viewer: User, project: Scope, call: Call
+):
+    group = UserGroup.objects.create(scope=project, identifier="crew", name="Crew", external_name="crew")
+    group.users.add(viewer)
+    client, address = call(admin), f"/api/v1/user-groups/{group.pk}"
+    response = client.patch(address, {"users": []}, format="json")
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["path"] == "users"
+    assert list(group.users.all()) == [viewer]
+    assert client.patch(address, {"users": [viewer.pk], "name": "New"}, format="json").status_code == 200
+
+
 @pytest.mark.parametrize(("issuer", "claim"), [("", "groups"), ("https://login.example", "")])
 def test_a_group_is_linked_only_where_single_sign_on_names_groups(
     admin: User, viewer: User, project: Scope, call: Call, settings: Settings, issuer: str, claim: str
