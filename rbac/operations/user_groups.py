@@ -76,7 +76,7 @@ def update_user_group(
     the last account administrator, `Forbidden`, `NotVisible`.
     """
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
-    stored, members = UserGroup.objects.get(pk=group.pk), None if users is None else list(users)
+    stored, members = lock_row(group), None if users is None else list(users)
     before = _build_audit_values(stored)
     changed = members is not None and {user.pk for user in members} != set(
         group.users.values_list("pk", flat=True)
@@ -124,12 +124,14 @@ def remove_group_member(*, actor: User | None, group: UserGroup, user: User) -> 
 def _change_members(actor: User | None, group: UserGroup, change: Callable[[], None]) -> None:
     """Change the members with the checks and the audit entry of `update_user_group`."""
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
+    # Somebody may link it to the provider at the same time, which removes all members.
+    stored = lock_row(group)
     refuse_role_escalation(actor, group.assignments.all())
-    if group.external_name:
+    if stored.external_name:
         raise ValidationError({"users": MEMBERS_FROM_PROVIDER})
-    before = _build_audit_values(group)
+    before = _build_audit_values(stored)
     change()
-    after = _build_audit_values(group)
+    after = _build_audit_values(stored)
     if after != before:
         audit.record_audit_entry(
             actor=actor, action="usergroup.update", thing=group, before=before, after=after

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
+from rbac.operations import add_group_members, delete_user_group, update_user_group
 from rbac.operations.resource_groups import add_resource_group_entries, update_resource_group
+from rbac.policy import NotVisible
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
@@ -146,6 +149,30 @@ def test_the_members_of_a_group_of_the_provider_are_not_replaced_by_nobody(
     assert response.json()["errors"][0]["path"] == "users"
     assert list(group.users.all()) == [viewer]
     assert client.patch(address, {"users": [viewer.pk], "name": "New"}, format="json").status_code == 200
+
+
+def test_nobody_joins_a_group_that_was_just_linked_to_the_provider(
+    admin: User, viewer: User, project: Scope, settings: Settings
+):
+    settings.OIDC_ISSUER = "https://login.example"
+    group = UserGroup.objects.create(scope=project, identifier="crew", name="Crew")
+    group.users.add(viewer)
+    read_earlier = UserGroup.objects.get(pk=group.pk)
+    update_user_group(actor=admin, group=group, name="Crew", external_name="crew")
+
+    with pytest.raises(ValidationError, match="come from the single sign-on provider"):
+        add_group_members(actor=admin, group=read_earlier, users=[viewer])
+    assert not group.users.exists()
+
+
+def test_a_group_that_was_just_deleted_is_not_changed(admin: User, viewer: User, project: Scope):
+    group = UserGroup.objects.create(scope=project, identifier="crew", name="Crew")
+    read_earlier = UserGroup.objects.get(pk=group.pk)
+    delete_user_group(actor=admin, group=group)
+    with pytest.raises(NotVisible):
+        update_user_group(actor=admin, group=read_earlier, name="Crew", external_name="")
+    with pytest.raises(NotVisible):
+        add_group_members(actor=admin, group=read_earlier, users=[viewer])
 
 
 @pytest.mark.parametrize(("issuer", "claim"), [("", "groups"), ("https://login.example", "")])
