@@ -1,14 +1,15 @@
 """Mapping of identity provider accounts to users and groups."""
 
 import hashlib
+import logging
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from accounts.authentication.oidc import SignOnFailed
 from accounts.authentication.sign_in_methods import NO_OTHER_SIGN_IN, has_other_sign_in
@@ -21,15 +22,21 @@ from rbac.operations.user_groups import has_provider_groups
 # The longest subject that the table takes as it is; the specification allows 255 characters.
 MOST_SUBJECT_CHARACTERS = 191
 MOST_NAME_CHARACTERS = 150
+Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
 
 
-@transaction.atomic
 def get_or_create_user(claims: Mapping[str, Any]) -> User:
     """Return the user of `claims` with their current groups, created if new users are allowed.
 
     Only issuer and subject identify a user: an equal e-mail address or user name opens no account. Raises
     `SignOnFailed`.
     """
+    return _repeat_after_race(lambda: _get_or_create(claims))
+
+
+@transaction.atomic
+def _get_or_create(claims: Mapping[str, Any]) -> User:
     account = SocialAccount.objects.select_related("user").filter(**_get_identity(claims)).first()
     user: User = account.user if account else _create_user(claims)
     if account is None:
@@ -38,9 +45,13 @@ def get_or_create_user(claims: Mapping[str, Any]) -> User:
     return user
 
 
-@transaction.atomic
 def link_identity(*, actor: User, claims: Mapping[str, Any]) -> None:
     """Link the signed-in `actor` to the identity in `claims`. Raises `SignOnFailed`."""
+    _repeat_after_race(lambda: _link(actor, claims))
+
+
+@transaction.atomic
+def _link(actor: User, claims: Mapping[str, Any]) -> None:
     link = SocialAccount.objects.filter(**_get_identity(claims)).first()
     if link is not None and link.user_id != actor.pk:
         raise SignOnFailed("Another Slipway user is already linked to this account.")
@@ -63,6 +74,19 @@ def unlink_identity(*, actor: User) -> None:
     if SocialAccount.objects.filter(user=actor).delete()[0]:
         audit.record_audit_entry(actor=actor, action="user.sign_on_unlink", thing=actor)
         _set_external_groups(actor, set())
+
+
+def _repeat_after_race(work: Callable[[], Result]) -> Result:
+    """Return the result of `work`, which finds the rows of another sign-on when it runs again.
+
+    Raises `SignOnFailed` if a third one gets ahead of it.
+    """
+    for _ in range(2):
+        try:
+            return work()
+        except IntegrityError as error:
+            _log.info("Another sign-on created the same user or link: %s", error)
+    raise SignOnFailed("Others signed in for the first time at the same moment. Try again.")
 
 
 def _get_identity(claims: Mapping[str, Any]) -> dict[str, str]:

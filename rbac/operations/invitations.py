@@ -15,6 +15,7 @@ from rbac import audit
 from rbac.models import Invitation, Role, RoleAssignment, Scope, User
 from rbac.models.api_keys import hash_token
 from rbac.operations.escalation_checks import refuse_escalation, require_permission
+from rbac.operations.identifiers import create_unique
 from rbac.operations.roles import assign_role, remove_assignments
 from rbac.operations.row_locks import lock_granted
 from rbac.usage_counts import counts
@@ -135,7 +136,7 @@ def create_user_from_invitation(*, invitation: Invitation, username: str, passwo
     person = User(username=username, email=invitation.email)
     person.set_password(password)
     person.full_clean()
-    person.save()
+    create_unique(person, ValidationError({"username": "A user with that username already exists."}))
     audit.record_audit_entry(
         actor=person, action="user.create", thing=person, after={"username": username, "email": person.email}
     )

@@ -5,12 +5,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from rbac import audit
 from rbac.models import Scope, User, UserGroup
 from rbac.operations.escalation_checks import refuse_role_escalation, require_permission
-from rbac.operations.identifiers import build_unique_identifier, create_unique
+from rbac.operations.identifiers import build_unique_identifier
 from rbac.operations.last_administrator import keep_account_administrator
 from rbac.operations.roles import describe_archived_assignments
 from rbac.operations.row_locks import lock_row
@@ -51,7 +51,7 @@ def create_user_group(
     group.identifier = identifier or build_unique_identifier(name, siblings, "group")
     group.full_clean(validate_constraints=False)
     _validate_members(group, are_changed=bool(members))
-    create_unique(group, ValidationError({"identifier": f"A user group {group.identifier} already exists."}))
+    _save(group)
     group.users.set(members)
     audit.record_audit_entry(
         actor=actor, action="usergroup.create", thing=group, after=_build_audit_values(group)
@@ -90,7 +90,7 @@ def update_user_group(
     group.full_clean(validate_constraints=False)
     # A new link removes the members anyway.
     _validate_members(group, are_changed=changed and (bool(members) or not is_linked_anew))
-    group.save(update_fields=["name", "external_name"])
+    _save(group, fields=["name", "external_name"])
     if is_linked_anew:
         group.users.clear()
     elif changed and members is not None:
@@ -160,14 +160,29 @@ def _require_provider_groups() -> None:
         raise ValidationError({"external_name": NO_PROVIDER_GROUPS})
 
 
-def _validate_members(group: UserGroup, *, are_changed: bool) -> None:
-    if not group.external_name:
-        return
+def _save(group: UserGroup, fields: list[str] | None = None) -> None:
+    """Save a group. Raises `ValidationError` if another one has its provider group or its identifier."""
+    try:
+        with transaction.atomic():
+            group.save(update_fields=fields)
+    except IntegrityError as exc:
+        _require_free_external_name(group)
+        taken = f"A user group {group.identifier} already exists."
+        raise ValidationError({"identifier": taken}) from exc
+
+
+def _require_free_external_name(group: UserGroup) -> None:
     same = UserGroup.objects.filter(external_name=group.external_name).exclude(pk=group.pk)
-    if same.exists():
+    if group.external_name and same.exists():
         raise ValidationError(
             {"external_name": ("Another user group is already linked to this provider group.")}
         )
+
+
+def _validate_members(group: UserGroup, *, are_changed: bool) -> None:
+    if not group.external_name:
+        return
+    _require_free_external_name(group)
     if are_changed:
         raise ValidationError({"users": MEMBERS_FROM_PROVIDER})
 

@@ -9,9 +9,10 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from rbac.models import AuditEntry, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
-from rbac.operations import add_group_members, delete_user_group, update_user_group
+from rbac.operations import add_group_members, create_user_group, delete_user_group, update_user_group
 from rbac.operations.resource_groups import add_resource_group_entries, update_resource_group
 from rbac.policy import NotVisible
+from tests.fixtures.interleaving import act_after
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
@@ -173,6 +174,28 @@ def test_a_group_that_was_just_deleted_is_not_changed(admin: User, viewer: User,
         update_user_group(actor=admin, group=read_earlier, name="Crew", external_name="")
     with pytest.raises(NotVisible):
         add_group_members(actor=admin, group=read_earlier, users=[viewer])
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_group_of_the_provider_that_another_group_takes_meanwhile_is_refused(
+    admin: User, project: Scope, settings: Settings, is_new: bool
+):
+    settings.OIDC_ISSUER = "https://login.example"
+    group = UserGroup.objects.create(scope=project, identifier="crew", name="Crew")
+
+    def link_another() -> None:
+        UserGroup.objects.create(scope=project, identifier="other", name="Other", external_name="crew")
+
+    def link() -> None:
+        if is_new:
+            create_user_group(actor=admin, scope=project, name="New", external_name="crew")
+        else:
+            update_user_group(actor=admin, group=group, name="Crew", external_name="crew")
+
+    reads_links = '"rbac_usergroup"."external_name" ='
+    with act_after(reads_links, link_another), pytest.raises(ValidationError) as refusal:
+        link()
+    assert "already linked to this provider group" in refusal.value.message_dict["external_name"][0]
 
 
 @pytest.mark.parametrize(("issuer", "claim"), [("", "groups"), ("https://login.example", "")])

@@ -23,6 +23,7 @@ from rbac.operations.invitations import (
     get_invitation_by_token,
 )
 from rbac.policy import Forbidden, can
+from tests.fixtures.interleaving import act_after
 from tests.fixtures.people import PASSWORD, make_person
 from tests.fixtures.threads import run_concurrently, split
 from tests.rbac.people import grant
@@ -98,6 +99,17 @@ def test_accepting_replaces_a_role_that_has_ended_or_will_end(
     assert can(stranger, "core_pipeline_view", project)
     entry = AuditEntry.objects.get(action="roleassignment.delete")
     assert (entry.actor, entry.before["expires_at"]) == (admin, former.expires_at.isoformat())
+
+
+def test_a_user_name_that_somebody_takes_meanwhile_is_refused(project: Scope, admin: User):
+    invitation, _ = create_invitation(admin, project)
+    checks_name = '"rbac_user"."username" ='
+    with (
+        act_after(checks_name, lambda: make_person("bea")),
+        pytest.raises(ValidationError) as refusal,
+    ):
+        create_user_from_invitation(invitation=invitation, username="bea", password=PASSWORD)
+    assert refusal.value.message_dict == {"username": ["A user with that username already exists."]}
 
 
 def test_signing_in_leads_back_to_the_invitation(project: Scope, admin: User, stranger: User):

@@ -13,12 +13,14 @@ from pytest_django import Settings
 from accounts.authentication import oidc
 from accounts.authentication.oidc import SignOnFailed
 from accounts.authentication.passkeys import PasskeyRefused, remove_passkey
-from accounts.authentication.single_sign_on import get_or_create_user
+from accounts.authentication.single_sign_on import get_or_create_user, link_identity
 from accounts.authentication.two_factor import enable_two_factor
 from rbac.models import AuditEntry, Scope, User, UserGroup
 from tests.accounts.test_two_factor import generate_code
 from tests.fixtures.identity_provider import Provider
+from tests.fixtures.interleaving import act_after
 from tests.fixtures.passkeys import create_passkey_row
+from tests.fixtures.threads import run_concurrently, split
 from tests.rbac.people import user
 from tests.secret_watch.marker import planted
 
@@ -280,3 +282,27 @@ def test_a_very_long_subject_is_still_one_person(provider: Provider):
     other_user_ids = {get_or_create_user({"iss": provider.url, "sub": "x" * 254 + "y"}).pk}
     assert len(user_ids) == 1
     assert not user_ids & other_user_ids
+
+
+def test_a_first_sign_on_beside_another_one_is_repeated(settings: Settings):
+    settings.OIDC_ISSUER, settings.OIDC_ALLOW_NEW_USERS = "https://login.example", True
+
+    def sign_on_elsewhere() -> None:
+        other = user("anna")
+        SocialAccount.objects.create(user=other, provider=settings.OIDC_ISSUER, uid="u-1")
+
+    reads_links = 'FROM "socialaccount_socialaccount"'
+    with act_after(reads_links, sign_on_elsewhere):
+        person = get_or_create_user({"sub": "u-1", "preferred_username": "anna"})
+    assert SocialAccount.objects.get().user == person
+    with act_after(reads_links, lambda: SocialAccount.objects.update(uid="u-3")):
+        link_identity(actor=person, claims={"sub": "u-3"})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_first_sign_ons_at_once_are_one_user(account: Scope, settings: Settings):
+    settings.OIDC_ISSUER, settings.OIDC_ALLOW_NEW_USERS = "https://login.example", True
+    claims = {"sub": "u-1", "preferred_username": "anna"}
+    people, failures = split(run_concurrently(*[lambda: get_or_create_user(claims)] * 2))
+    assert failures == []
+    assert people[0] == people[1] == User.objects.get(username="anna")
