@@ -22,8 +22,8 @@ _CONTENT_TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/
 # Characters that start a formula in a spreadsheet, with their wide East Asian forms (OWASP).
 _FORMULA_PREFIXES: Final = tuple("=+-@\t\r\n＝＋－＠")
 _COLUMNS: Final = (
-    *("id", "at", "actor", "api_key_prefix", "action", "thing_type", "thing_id", "thing_name", "scope"),
-    *("source", "request_id", "address", "before", "after"),
+    *("id", "at", "actor", "actor_id", "api_key_prefix", "action", "thing_type", "thing_id", "thing_name"),
+    *("scope", "source", "request_id", "address", "before", "after"),
 )
 
 

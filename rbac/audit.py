@@ -10,6 +10,7 @@ from django.db.models import Model
 
 from rbac import access_changes
 from rbac.models import ApiKey, AuditEntry, Scope, ServiceAccount, User
+from rbac.models.users import SYSTEM_USERNAME
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def record_audit_entry(
     access_changes.publish_audited_change(action, thing)
     return AuditEntry.objects.create(
         actor=actor if isinstance(actor, User) else None,
-        actor_name=actor.get_username() if isinstance(actor, User) else "slipway",
+        actor_name=actor.get_username() if isinstance(actor, User) else SYSTEM_USERNAME,
         api_key_prefix=mark.api_key_prefix,
         action=action,
         thing_type=thing._meta.label_lower,

@@ -25,6 +25,9 @@ class AuditDocument(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     actor = serializers.CharField(source="actor_name")
+    actor_id = serializers.IntegerField(
+        allow_null=True, help_text="ID of the user, also after a new name; null for Slipway itself."
+    )
     api_key_prefix = serializers.CharField()
     action = serializers.CharField()
     thing_type = serializers.CharField()

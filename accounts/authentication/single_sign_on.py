@@ -16,6 +16,7 @@ from accounts.authentication.sign_in_methods import NO_OTHER_SIGN_IN, has_other_
 from guards.limits import SIGN_ON_GROUPS
 from rbac import audit
 from rbac.models import User, UserGroup
+from rbac.models.users import is_reserved_username
 from rbac.operations.last_administrator import keep_account_administrator
 from rbac.operations.user_groups import has_provider_groups
 
@@ -125,7 +126,7 @@ def _find_free_username(preferred_name: str) -> str:
     )
     number, free = 1, name
     User.objects.lock_usernames()
-    while User.objects.filter(username__iexact=free).exists():
+    while is_reserved_username(free) or User.objects.filter(username__iexact=free).exists():
         number += 1
         free = f"{name}-{number}"
     return free

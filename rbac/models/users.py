@@ -1,7 +1,7 @@
 """Users, user groups, service accounts and the limits of API keys."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from django.contrib.auth.models import AbstractUser, UserManager
 from django.core.exceptions import ValidationError
@@ -9,6 +9,14 @@ from django.db import models, transaction
 
 from rbac.models.roles import Role
 from rbac.models.scopes import NamedModel, Scope, validate_identifier, validate_name
+
+# Slipway itself in the audit trail.
+SYSTEM_USERNAME: Final = "slipway"
+
+
+def is_reserved_username(username: str) -> bool:
+    """Return whether a user with this name would look like Slipway itself in the audit trail."""
+    return username.casefold() == SYSTEM_USERNAME
 
 
 @dataclass(frozen=True)
@@ -103,9 +111,15 @@ class User(AbstractUser):
         for field in ("first_name", "last_name"):
             if value := getattr(self, field):
                 validate_name(value, field)
-        # Names from before this rule stay as they are.
+        # Names from before these rules stay as they are.
         if not User.objects.filter(pk=self.pk, username=self.username).exists():
-            User.objects.require_free_username(self.username, own_pk=self.pk)
+            self._validate_new_username()
+
+    def _validate_new_username(self) -> None:
+        if is_reserved_username(self.username):
+            message = "This user name means Slipway itself in the audit trail. Choose another one."
+            raise ValidationError({"username": message})
+        User.objects.require_free_username(self.username, own_pk=self.pk)
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
         return False

@@ -16,6 +16,7 @@ from accounts import audit_exports
 from guards.limits import Limit
 from rbac import audit
 from rbac.models import AuditEntry, Scope, User
+from tests.fixtures.people import make_person
 
 pytestmark = pytest.mark.django_db
 Call = Callable[[User], APIClient]
@@ -60,6 +61,24 @@ def test_an_export_that_has_no_room_for_more_says_so(
         export = json.loads(read_content(response))
         assert (len(export["results"]), export["is_cut"]) == (3, is_cut)
         assert response["X-Slipway-Export-Cut"] == str(is_cut).lower()
+
+
+def test_users_who_had_the_same_name_are_told_apart(project: Scope, admin: User, call: Call):
+    client, first = call(admin), make_person("anna")
+    audit.record_audit_entry(actor=first, action="scope.update", thing=project)
+    User.objects.filter(pk=first.pk).update(username="berta")
+    second = make_person("anna")
+    for actor in (second, None):
+        audit.record_audit_entry(actor=actor, action="scope.update", thing=project)
+    actors = [(None, "slipway"), (second.pk, "anna"), (first.pk, "anna")]
+    listed = client.get("/api/v1/audit?action=scope.update").json()["results"]
+    assert [(entry["actor_id"], entry["actor"]) for entry in listed] == actors
+    export = json.loads(read_content(client.get("/api/v1/audit/export?action=scope.update")))
+    assert [(entry["actor_id"], entry["actor"]) for entry in export["results"]] == actors
+    rows = csv.DictReader(
+        io.StringIO(read_content(client.get("/api/v1/audit/export?action=scope.update&as=csv")))
+    )
+    assert [row["actor_id"] for row in rows] == ["", str(second.pk), str(first.pk)]
 
 
 @pytest.mark.parametrize(

@@ -284,6 +284,11 @@ def test_a_very_long_subject_is_still_one_person(provider: Provider):
     assert not user_ids & other_user_ids
 
 
+def test_nobody_signs_on_with_the_name_of_slipway_itself(settings: Settings):
+    settings.OIDC_ISSUER, settings.OIDC_ALLOW_NEW_USERS = "https://login.example", True
+    assert get_or_create_user({"sub": "u-1", "preferred_username": "Slipway"}).username == "Slipway-2"
+
+
 def test_a_first_sign_on_beside_another_one_is_repeated(settings: Settings):
     settings.OIDC_ISSUER, settings.OIDC_ALLOW_NEW_USERS = "https://login.example", True
 

@@ -190,6 +190,17 @@ def test_what_slipway_does_by_itself_has_its_name():
     assert (entry.actor, entry.actor_name, entry.source) == (None, "slipway", "internal")
 
 
+@pytest.mark.parametrize("name", ["slipway", "Slipway"])
+def test_nobody_takes_the_name_that_slipway_has_in_the_trail(name: str):
+    person = user("anna")
+    person.username = name
+    with pytest.raises(ValidationError, match="means Slipway itself"):
+        person.full_clean()
+    # Somebody has it from before.
+    User.objects.filter(pk=person.pk).update(username=name)
+    person.full_clean()
+
+
 def test_entries_can_neither_be_changed_nor_deleted():
     entry = audit.record_audit_entry(actor=None, action="project.update", thing=project())
     entry.action = "nothing"
