@@ -41,10 +41,7 @@ def create_invitation(
     refuse_escalation(actor, role.permissions.values_list("permission", flat=True), scope)
     _refuse_too_many(actor)
     token, ends = _generate_token(days)
-    same = Invitation.objects.filter(email=email.lower(), scope=scope, role=role)
-    same.filter(accepted_at=None, revoked_at=None, expires_at__lte=timezone.now()).update(
-        revoked_at=timezone.now()
-    )
+    _revoke_expired(actor, Invitation.objects.filter(email=email.lower(), scope=scope, role=role))
     invitation = Invitation(email=email.lower(), scope=scope, role=role, invited_by=actor)
     invitation.hash, invitation.expires_at = hash_token(token), ends
     invitation.full_clean(validate_constraints=False)
@@ -91,11 +88,22 @@ def revoke_invitation(*, actor: User, invitation: Invitation) -> None:
     if locked.accepted_at:
         raise ValidationError("This invitation was accepted. Remove the role assignment instead.")
     if locked.revoked_at is None:
-        locked.revoked_at = timezone.now()
-        locked.save(update_fields=["revoked_at"])
-        audit.record_audit_entry(
-            actor=actor, action="invitation.revoke", thing=locked, before=_build_audit_values(locked)
-        )
+        _revoke(actor, locked)
+
+
+def _revoke_expired(actor: User, invitations: QuerySet[Invitation]) -> None:
+    """Revoke the expired ones of invitations, so that a new one can take their place."""
+    rows = invitations.filter(accepted_at=None, revoked_at=None, expires_at__lte=timezone.now())
+    for invitation in rows.select_for_update(of=("self",)).select_related("scope", "role"):
+        _revoke(actor, invitation)
+
+
+def _revoke(actor: User, locked: Invitation) -> None:
+    locked.revoked_at = timezone.now()
+    locked.save(update_fields=["revoked_at"])
+    audit.record_audit_entry(
+        actor=actor, action="invitation.revoke", thing=locked, before=_build_audit_values(locked)
+    )
 
 
 def get_invitation_by_token(token: str) -> Invitation | None:

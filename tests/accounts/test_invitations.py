@@ -291,6 +291,16 @@ def test_the_trail_has_every_step_and_no_token(project: Scope, admin: User, stra
     assert not [entry for entry in entries.values() if token in str(entry) or new_token in str(entry)]
 
 
+def test_an_expired_invitation_that_a_new_one_replaces_is_revoked_in_the_trail(project: Scope, admin: User):
+    expired, _ = create_invitation(admin, project)
+    Invitation.objects.filter(pk=expired.pk).update(expires_at=timezone.now())
+    create_invitation(admin, project)
+    expired.refresh_from_db()
+    assert expired.state == "revoked"
+    entry = AuditEntry.objects.get(action="invitation.revoke")
+    assert (entry.actor, entry.thing_id, entry.scope) == (admin, str(expired.pk), project)
+
+
 def test_a_role_that_waits_for_somebody_is_not_deleted(project: Scope, admin: User):
     custom_role = operations.create_role(
         actor=admin, scope=project, identifier="own", name="Own", permissions=[]
