@@ -1,6 +1,7 @@
 """Writer of the audit trail, and the request that audit entries belong to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,16 @@ class RequestInfo:
 
 NO_REQUEST = RequestInfo()
 current_request: ContextVar[RequestInfo] = ContextVar("current_request")
+
+
+@contextmanager
+def outside_request() -> Iterator[None]:
+    """Record entries without the address and id of the request: somebody else than their actor sent it."""
+    reset = current_request.set(NO_REQUEST)
+    try:
+        yield
+    finally:
+        current_request.reset(reset)
 
 
 def record_audit_entry(

@@ -157,8 +157,10 @@ def _assign_role(invitation: Invitation, person: User, replaced: QuerySet[RoleAs
     try:
         if sender is None:
             raise ValidationError(INVITATION_ENDED)
-        remove_assignments(sender, replaced)
-        assign_role(actor=sender, scope=invitation.scope, role=invitation.role, user=person)
+        # The sender grants the role; the request is the one of the person who accepts it.
+        with audit.outside_request():
+            remove_assignments(sender, replaced)
+            assign_role(actor=sender, scope=invitation.scope, role=invitation.role, user=person)
     except (PermissionDenied, Http404) as exc:
         message = (
             "The sender of this invitation can no longer assign this role. Ask another administrator for an "

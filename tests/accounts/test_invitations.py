@@ -301,6 +301,20 @@ def test_an_expired_invitation_that_a_new_one_replaces_is_revoked_in_the_trail(p
     assert (entry.actor, entry.thing_id, entry.scope) == (admin, str(expired.pk), project)
 
 
+def test_the_role_of_an_invitation_is_not_recorded_as_if_its_sender_had_sent_the_request(
+    project: Scope, admin: User, stranger: User
+):
+    grant(stranger, "viewer", project, expires_at=timezone.now())
+    _, token = create_invitation(admin, project)
+    client, _ = open_link(token, stranger)
+    client.post("/join/", headers={"x-request-id": "request-1"}, REMOTE_ADDR="192.0.2.7")
+    for action in ("roleassignment.delete", "roleassignment.create"):
+        entry = AuditEntry.objects.get(action=action, actor=admin)
+        assert (entry.source, entry.address, entry.request_id) == ("internal", "", "")
+    accepted = AuditEntry.objects.get(action="invitation.accept", actor=stranger)
+    assert (accepted.source, accepted.address, accepted.request_id) == ("page", "192.0.2.7", "request-1")
+
+
 def test_a_role_that_waits_for_somebody_is_not_deleted(project: Scope, admin: User):
     custom_role = operations.create_role(
         actor=admin, scope=project, identifier="own", name="Own", permissions=[]
