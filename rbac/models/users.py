@@ -34,7 +34,7 @@ class PersonManager(UserManager["User"]):
         self, username: str, email: str | None = None, password: str | None = None, **fields: Any
     ) -> "User":
         fields.pop("is_superuser", None)
-        self.require_free_username(username)
+        self.model(username=username).validate_new_username()
         user = self.create_user(username, email, password, **{**fields, "is_staff": True})
         admin = Role.objects.get(identifier="account_admin", scope=None)
         user.assignments.create(scope=Scope.objects.account(), role=admin)
@@ -113,9 +113,10 @@ class User(AbstractUser):
                 validate_name(value, field)
         # Names from before these rules stay as they are.
         if not User.objects.filter(pk=self.pk, username=self.username).exists():
-            self._validate_new_username()
+            self.validate_new_username()
 
-    def _validate_new_username(self) -> None:
+    def validate_new_username(self) -> None:
+        """Refuse a name of Slipway itself, and one that differs by case only. Raises `ValidationError`."""
         if is_reserved_username(self.username):
             message = "This user name means Slipway itself in the audit trail. Choose another one."
             raise ValidationError({"username": message})

@@ -125,6 +125,8 @@ def test_a_superuser_is_someone_with_the_role_account_admin():
     assert not can(boss, "core_role_edit", project())
     with pytest.raises(ValidationError, match="The user boss exists"):
         User.objects.create_superuser("Boss")
+    with pytest.raises(ValidationError, match="means Slipway itself"):
+        User.objects.create_superuser("Slipway")
 
 
 def test_the_superuser_flag_cannot_be_set():
