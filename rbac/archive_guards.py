@@ -46,6 +46,6 @@ def lock_scope(scope_id: int) -> None:
     Raises `NotVisible` if it was just archived.
     """
     # Two statements: the second one sees the changes that the first one waited for.
-    list(Scope.objects.select_for_update(no_key=True).filter(pk=scope_id).values_list("pk"))
+    Scope.objects.filter(pk=scope_id).lock()
     if not Scope.objects.filter(build_not_archived_filter(), pk=scope_id).exists():
         raise NotVisible("This scope is archived.")

@@ -50,6 +50,10 @@ class ScopeQuerySet(models.QuerySet["Scope"]):
         """Return the root of the tree."""
         return self.get(kind=Scope.Kind.ACCOUNT)
 
+    def lock(self) -> None:
+        """Lock the scopes until the transaction ends; rows that refer to them can still be added."""
+        list(self.select_for_update(no_key=True).values_list("pk"))
+
     def at(self, *, org: str = "", project: str = "") -> "ScopeQuerySet":
         """Filter by the account, an organization or a project."""
         return self.filter(path="/".join(part for part in (Scope.ROOT, org, project) if part))

@@ -52,8 +52,7 @@ class PersonManager(UserManager["User"]):
 
     def lock_usernames(self) -> None:
         """Let others who add or change a user name wait until the transaction ends."""
-        # Rows that refer to the account are still added, which takes a weaker lock.
-        list(Scope.objects.select_for_update(no_key=True).filter(kind=Scope.Kind.ACCOUNT).values_list("pk"))
+        Scope.objects.filter(kind=Scope.Kind.ACCOUNT).lock()
 
     @transaction.atomic
     def require_free_username(self, username: str, *, own_pk: int | None = None) -> None:

@@ -26,8 +26,7 @@ def keep_account_administrator() -> Iterator[None]:
     and before other locks. Raises `ValidationError`.
     """
     # One change at a time: two administrators could remove each other.
-    account = Scope.objects.select_for_update(no_key=True).filter(kind=Scope.Kind.ACCOUNT)
-    list(account.values_list("pk"))
+    Scope.objects.filter(kind=Scope.Kind.ACCOUNT).lock()
     before = _rank_administrators()
     yield
     if _rank_administrators() < before:

@@ -24,6 +24,8 @@ FACTS = SandboxFacts(
     role_arn="arn:aws:iam::123456789012:role/ecsTaskExecutionRole",
 )
 Visit = Callable[[str], Response | None]
+# Numbers of the lines that the log pane draws.
+ROW_NUMBERS = "[...document.querySelectorAll('.log-row')].map(row => Number(row.dataset.n))"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,15 +7,13 @@ from playwright.sync_api import Page, expect
 
 from deployments.log import NewLogLine, store_lines
 from deployments.models import Execution
-from tests.browser.conftest import Visit
+from tests.browser.conftest import ROW_NUMBERS, Visit
 from tests.browser.fake_execution_socket import Wire, line
 from tests.deployments.log.conftest import AT
-from tests.fixtures.processes import wait_until
 
 pytestmark = pytest.mark.browser
 MOST_NODES = 1500
 TEXTS = "[...document.querySelectorAll('.log-row .x')].map(row => row.textContent)"
-NUMBERS = "[...document.querySelectorAll('.log-row')].map(row => Number(row.dataset.n))"
 FILL = """count => {
     const at = "2026-11-21T10:00:00.000000+00:00";
     const kind = { at, step: "s", unit: "u", level: "info" };
@@ -79,7 +77,7 @@ def test_a_gap_is_asked_for_over_http(page: Page, opened: Wire) -> None:
     opened.send_lines(*opened.log[8:])
     expect(page.locator("[data-n='7'] .x")).to_have_text("line 7")
     assert opened.requested_positions == [5]
-    assert page.evaluate(NUMBERS) == list(range(1, 11))
+    assert page.evaluate(ROW_NUMBERS) == list(range(1, 11))
 
 
 def test_lines_that_came_before_are_dropped(page: Page, opened: Wire) -> None:
@@ -101,7 +99,7 @@ def test_a_lost_socket_comes_back_and_misses_nothing(page: Page, opened: Wire) -
     expect(page.locator("[data-connection]")).to_have_text("Live")
     expect(page.locator("[data-n='5']")).to_be_attached()
     assert opened.connected == [0, 3]
-    assert page.evaluate(NUMBERS) == [1, 2, 3, 4, 5]
+    assert page.evaluate(ROW_NUMBERS) == [1, 2, 3, 4, 5]
 
 
 def test_without_sockets_the_page_asks_again_and_again(
@@ -272,7 +270,7 @@ def test_only_problems_can_be_shown(page: Page, opened: Wire) -> None:
     expect(page.locator(".log-row")).to_have_count(2)
     opened.send_lines(line(21, level="error"), line(22))
     expect(page.locator(".log-row")).to_have_count(3)
-    assert page.evaluate(NUMBERS) == [7, 9, 21]
+    assert page.evaluate(ROW_NUMBERS) == [7, 9, 21]
 
 
 def test_a_failure_stops_following_at_its_first_error(page: Page, opened: Wire) -> None:
@@ -337,75 +335,6 @@ def test_the_end_is_said(page: Page, opened: Wire) -> None:
     expect(page.locator("[data-x-status]")).to_have_text("Success")
 
 
-@pytest.fixture
-def long(page: Page, visit: Visit, execution: Execution, wire: Wire) -> Wire:
-    """A log of thirty thousand lines, of which the page has the newest."""
-    levels = {500: "error", 501: "error", 9_000: "error"}
-    wire.log = [
-        line(number, f"needle {number}" if number % 5000 == 0 else "", levels.get(number, "info"))
-        for number in range(1, 30_001)
-    ]
-    Execution.objects.filter(pk=execution.pk).update(next_line_number=30_001)
-    wire.state = {**wire.state, "last_line": 30_000}
-    visit(f"/deployments/{execution.pk}/")
-    expect(page.locator("[data-connection]")).to_have_text("Live")
-    wire.send_lines(*wire.log[29_500:])
-    wait_until(lambda: page.evaluate("window.slipway.pane.lines.count") >= 20_000, "the newest lines")
-    return wire
-
-
-def test_old_lines_are_loaded_when_somebody_looks_there(page: Page, long: Wire) -> None:
-    page.wait_for_timeout(300)
-    assert min(long.requested_positions) >= 9_000
-    page.evaluate("window.slipway.pane.toLine(10)")
-    expect(page.locator("[data-n='10'] .x")).to_have_text("line 10")
-    assert 0 in long.requested_positions
-
-
-def test_search_finds_what_is_not_loaded(page: Page, long: Wire) -> None:
-    page.locator("[data-log-search]").fill("needle")
-    expect(page.locator("[data-log-hits]")).to_have_text("6 matches")
-    assert long.searched[0] == {"q": "needle", "after": "0"}
-    expect(page).to_have_url(re.compile("find=needle"))
-    page.evaluate("window.slipway.pane.search.at = 1")
-    page.keyboard.press("Shift+Enter")
-    expect(page.locator(".log-row.hit mark")).to_have_text("needle")
-    expect(page.locator(".log-row.hit")).to_have_attribute("data-n", "5000")
-
-
-def test_a_filter_shows_what_is_not_loaded(page: Page, long: Wire) -> None:
-    page.locator("[data-log-level]").select_option("errors")
-    expect(page.locator("[data-n='9000'] .x")).to_contain_text("line 9000")
-    expect(page.locator("[data-n='500'] .x")).to_contain_text("line 500")
-    assert page.evaluate(NUMBERS) == [500, 501, 9000]
-    expect(page).to_have_url(re.compile("level=errors"))
-
-
-def test_a_search_without_an_answer_is_not_taken_for_one_without_a_match(
-    page: Page, long: Wire, complaints: list[str]
-) -> None:
-    page.route(re.compile("/log/search"), lambda route: route.fulfill(status=503, body="{}"))
-    page.locator("[data-log-search]").fill("needle 5000")
-    expect(page.locator("[data-log-hits]")).to_have_text("0+, search failed")
-    page.locator("[data-log-search]").fill("")
-    page.locator("[data-log-level]").select_option("errors")
-    empty = page.locator("[data-log-empty]")
-    expect(empty).to_have_text("The log could not be searched. Choose the filter again.")
-    page.evaluate("window.slipway.pane.nextFailure()")
-    expect(page.locator("#announcer")).to_have_text("The log could not be searched. Try again.")
-    assert all("503" in complaint for complaint in complaints)
-    complaints.clear()
-
-
-def test_a_filter_loads_only_the_lines_that_it_shows(page: Page, long: Wire) -> None:
-    count = len(long.requested_positions)
-    page.locator("[data-log-level]").select_option("errors")
-    expect(page.locator("[data-n='9000'] .x")).to_contain_text("line 9000")
-    expect(page.locator("[data-n='500'] .x")).to_contain_text("line 500")
-    page.wait_for_timeout(500)
-    assert sorted(long.requested_positions[count:]) == [0, 8000]
-
-
 FAR_ERRORS = """() => {
     const { pane } = window.slipway;
     const errors = [5, 250_000, 399_999];
@@ -448,57 +377,6 @@ def test_a_filter_of_a_very_long_log_ends_loading(page: Page, opened: Wire) -> N
     assert page.evaluate("window.slipway.pane.lines.count") <= 200_000
 
 
-def test_the_next_failure_may_be_far_up(page: Page, long: Wire) -> None:
-    page.locator("[data-log-scroll]").focus()
-    page.keyboard.press("f")
-    expect(page.locator("[data-n='500']")).to_have_class("log-row error picked")
-    page.keyboard.press("f")
-    expect(page.locator("[data-n='9000']")).to_have_class("log-row error picked")
-
-
-def test_picked_lines_are_copied_though_they_were_not_loaded(page: Page, long: Wire) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.evaluate("window.slipway.pane.pick([2990, 3010])")
-    page.locator("[data-log-copy]").click()
-    expect(page.get_by_text("21 lines copied")).to_be_attached()
-    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
-    assert copied == [f"line {number}" for number in range(2990, 3000)] + ["line 3000"] + [
-        f"line {number}" for number in range(3001, 3011)
-    ]
-
-
-def test_picked_lines_are_copied_though_the_server_sends_few_at_a_time(page: Page, long: Wire) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    long.most_lines = 100
-    page.evaluate("window.slipway.pane.display.picked = [2900, 2904]")
-    page.locator("[data-log-copy]").click()
-    expect(page.get_by_text("5 lines copied")).to_be_attached()
-    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
-    assert copied == [f"line {number}" for number in range(2900, 2905)]
-
-
-def test_a_selection_is_copied_up_to_a_line_that_cannot_be_loaded(page: Page, long: Wire) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    long.log = long.log[:2_002]
-    page.evaluate("window.slipway.pane.display.picked = [2_000, 9_900]")
-    page.locator("[data-log-copy]").click()
-    expect(page.get_by_text("3 lines copied; line 2,003 could not be loaded")).to_be_attached()
-
-
-def test_a_selection_is_copied_up_to_the_end_of_the_log(
-    page: Page, visit: Visit, execution: Execution, wire: Wire
-) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    wire.log = [line(number) for number in range(1, 11)]
-    Execution.objects.filter(pk=execution.pk).update(next_line_number=11)
-    visit(f"/deployments/{execution.pk}/#L9-L999999999")
-    expect(page.locator("[data-n='9']")).to_have_class("log-row info picked")
-    page.locator("[data-log-copy]").click()
-    expect(page.get_by_text("2 lines copied")).to_be_attached()
-    assert page.evaluate("navigator.clipboard.readText()") == "line 9\nline 10\n"
-    assert set(wire.requested_positions) == {0}
-
-
 def test_lines_that_were_skipped_are_asked_for(page: Page, opened: Wire) -> None:
     opened.log = [line(number) for number in range(1, 41)]
     opened.send_lines(*opened.log[:5])
@@ -536,7 +414,7 @@ def test_a_unit_is_folded_and_opened_again(page: Page, opened: Wire) -> None:
     page.get_by_role("button", name="Fold Fetch").click()
     expect(page.locator("[data-n='2']")).to_have_count(0)
     expect(page.locator("[data-n='1'] .x")).to_have_text("line 1 … 4 more")
-    assert page.evaluate(NUMBERS) == [1, 6, 7, 8, 9, 10]
+    assert page.evaluate(ROW_NUMBERS) == [1, 6, 7, 8, 9, 10]
 
     opened.send_lines(line(11), line(12))
     expect(page.locator("[data-n='12']")).to_be_attached()
