@@ -268,6 +268,20 @@ class EnvironmentSettings(BaseSettings):
 
     @field_validator("field_encryption_keys")
     @classmethod
+    def _refuse_two_variables(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse keys in two variables: those of the second would be ignored, and what they encrypted is
+        lost.
+        """
+        singular, plural = (os.environ.get(f"FIELD_ENCRYPTION_{name}") for name in ("KEY", "KEYS"))
+        if singular is not None and plural is not None and singular != plural:
+            raise ValueError(
+                "FIELD_ENCRYPTION_KEY and FIELD_ENCRYPTION_KEYS are both set: write all keys into the first, "
+                "with commas between, the newest first, and remove the second"
+            )
+        return value
+
+    @field_validator("field_encryption_keys")
+    @classmethod
     def _pad_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         """Add the padding to keys of 43 characters: generators of secret stores end no value with `=`."""
         return tuple(f"{key}=" if len(key) == UNPADDED_KEY_CHARACTERS else key for key in value)

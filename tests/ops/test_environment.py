@@ -141,6 +141,14 @@ def test_a_second_encryption_key_is_for_rotation(bare: pytest.MonkeyPatch) -> No
     assert read_environment().field_encryption_keys == (new, old)
 
 
+@pytest.mark.parametrize("first", ["", "1"])
+def test_encryption_keys_in_two_variables_are_refused(bare: pytest.MonkeyPatch, first: str) -> None:
+    bare.setenv("FIELD_ENCRYPTION_KEY", first and Fernet.generate_key().decode())
+    bare.setenv("FIELD_ENCRYPTION_KEYS", Fernet.generate_key().decode())
+    with pytest.raises(InvalidSettingError, match="are both set: write all keys into the first"):
+        read_environment()
+
+
 def test_what_the_process_is_in_aws_is_lent_in_production_only_on_purpose(bare: pytest.MonkeyPatch) -> None:
     assert read_environment().lends_own_credentials
     for variable, value in production_environment().items():

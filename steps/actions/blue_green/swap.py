@@ -81,12 +81,10 @@ class SaveTraffic(Action):
         context.save_for_rollback("new task definition", created.get_output("taskDefinitionArn"))
         new = _get_stage_service(context)
         # Read again: auto scaling may have changed the count since the deployment began.
-        live = context.ecs.describe_service(context.cluster, pair["blue"]) if pair["blue"] else None
+        live = _describe_old_service(context)
         before = context.save_for_rollback("blue before", None if live is None else build_snapshot(live))
         context.save_for_rollback("service before", before)
-        context.save_for_rollback(
-            "required targets", _count_required_targets(load_traffic(context), new.desired, before)
-        )
+        context.save_for_rollback("required targets", _count_required_targets(context, new, live))
 
 
 def _get_stage_service(context: StepContext) -> EcsService:
@@ -110,9 +108,33 @@ def build_superseded_error(sentence: str) -> ActionFailed:
     )
 
 
-def _count_required_targets(traffic: BlueGreenTraffic, new: int, blue: dict[str, int] | None) -> int:
-    """Return the required healthy targets of the new group; a shared group needs blue's as well."""
-    return new + (blue["running"] if traffic.is_shared and blue is not None else 0)
+def _describe_old_service(context: StepContext) -> EcsService | None:
+    blue = context.load_for_rollback("pair")["blue"]
+    return context.ecs.describe_service(context.cluster, blue) if blue else None
+
+
+def _read_required_targets(context: StepContext) -> int:
+    """Read the services and return the required targets. Raises `ActionFailed` if the new one was changed."""
+    is_shared = load_traffic(context).is_shared
+    return _count_required_targets(
+        context, _get_stage_service(context), _describe_old_service(context) if is_shared else None
+    )
+
+
+def _count_required_targets(context: StepContext, new: EcsService, old: EcsService | None) -> int:
+    """Return the required healthy targets of the new group; a shared group needs those of the old service as
+    well.
+    """
+    return new.desired + (old.running if load_traffic(context).is_shared and old is not None else 0)
+
+
+def _refuse_no_tasks(context: StepContext, required_targets: int) -> None:
+    if required_targets < 1:
+        raise ActionFailed(
+            "NO_HEALTHY_TARGET",
+            f"Service {context.get_output('serviceName')} has desired count 0, so no task would receive "
+            f"production traffic. Set desiredCount in the service definition and run the pipeline again.",
+        )
 
 
 @action
@@ -125,16 +147,15 @@ class WaitForHealthyTargets(Action):
         return "Wait for healthy targets of the new version"
 
     def start(self, context: StepContext) -> None:
-        if context.load_for_rollback("required targets") < 1:
-            raise ActionFailed(
-                "NO_HEALTHY_TARGET",
-                f"Service {context.get_output('serviceName')} has desired count 0, so no task would receive "
-                f"production traffic. Set desiredCount in the service definition and run the pipeline again.",
-            )
+        _refuse_no_tasks(context, context.load_for_rollback("required targets"))
 
     def is_done(self, context: StepContext) -> bool:
         required = context.load_for_rollback("required targets")
         healthy = min(count_healthy_targets(context, group) for group in load_traffic(context).stage_groups)
+        if healthy < required:
+            # Auto scaling may have lowered a count since.
+            required = _read_required_targets(context)
+            _refuse_no_tasks(context, required)
         counts = f"{healthy}/{required} healthy"
         if healthy < required and context.progress.get("logged counts") != counts:
             context.progress["logged counts"] = counts

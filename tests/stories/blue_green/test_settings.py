@@ -244,3 +244,36 @@ def test_a_target_group_may_have_another_port_than_the_container_where_the_step_
     shop.choose(allowDifferentTargetGroupPort=True)
     allowed = shop.run("1")
     assert (allowed.status, allowed.outcome) == ("SUCCESS", "COMPLETED"), shop.drive.log(allowed)
+
+
+def _begin_swap_without_a_target(shop: Shop) -> Execution:
+    """Return a release of two tasks whose swap waits, because one of them is no target."""
+    pause = {"type": "Wait", "identifier": "pause", "name": "pause", "spec": {"duration": "60s"}}
+    shop.save(shop.document(between=[{"step": pause}]))
+    execution = shop.drive.start("2")
+    created = StepExecution.objects.filter(stage__execution=execution, identifier="create", status="SUCCESS")
+    shop.pass_until(execution, lambda _: created.exists())
+    (group,) = shop.forwards(shop.stage)
+    health = shop.call("elbv2", "DescribeTargetHealth", TargetGroupArn=group)["TargetHealthDescriptions"]
+    shop.call("elbv2", "DeregisterTargets", TargetGroupArn=group, Targets=[health[0]["Target"]])
+    shop.pass_until(execution, lambda log: any("1/2 healthy" in line for line in log))
+    return execution
+
+
+def test_a_swap_waits_only_for_the_targets_that_auto_scaling_keeps(shop: Shop) -> None:
+    shop.run("1")
+    execution = _begin_swap_without_a_target(shop)
+    shop.call("ecs", "UpdateService", cluster="demo", service="shop__2", desiredCount=1)
+    shop.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED"), shop.drive.log(execution)[-15:]
+
+
+def test_a_swap_to_a_version_that_is_scaled_to_zero_fails_at_once(shop: Shop) -> None:
+    shop.run("1")
+    before = shop.forwards(shop.prod)
+    execution = _begin_swap_without_a_target(shop)
+    shop.call("ecs", "UpdateService", cluster="demo", service="shop__2", desiredCount=0)
+    shop.until_over(execution)
+    assert execution.failure["code"] == "NO_HEALTHY_TARGET", shop.drive.log(execution)[-15:]
+    assert execution.outcome == "ROLLED_BACK"
+    assert shop.forwards(shop.prod) == before
