@@ -6,10 +6,18 @@ from uuid import UUID
 
 from deployments.models import Approval
 from rbac.policy import ResourceLocation
-from web.live import Audience, TopicSnapshot, TopicSource, audience_of_rows, publish_change_on_commit
+from web.live import (
+    Audience,
+    TopicSnapshot,
+    TopicSource,
+    audience_of_rows,
+    audience_of_scopes,
+    publish_change_on_commit,
+)
 from web.live.sources import parse_primary_keys
 
 VIEW: Final = "core_pipeline_view"
+APPROVALS_NAME: Final = "approvals"
 
 
 def list_approval_snapshots(keys: Collection[str] | None) -> dict[str, tuple[TopicSnapshot, ...]]:
@@ -23,12 +31,15 @@ def list_approval_snapshots(keys: Collection[str] | None) -> dict[str, tuple[Top
     snapshots: dict[str, tuple[TopicSnapshot, ...]] = {}
     for pk, scope, pipeline, *state in rows:
         audience = Audience(ResourceLocation(scope, {"pipeline": pipeline}), VIEW)
-        snapshots[str(pk)] = (TopicSnapshot(audience, tuple(state), frozenset({f"approval:{pk}"})),)
+        topics = frozenset({f"approval:{pk}"})
+        snapshots[str(pk)] = (TopicSnapshot(audience, tuple(state), topics, list_topic=APPROVALS_NAME),)
     return snapshots
 
 
 APPROVAL_TOPIC: Final = TopicSource(
-    "approvals", topics={"approval": audience_of_rows(Approval, VIEW)}, read_snapshots=list_approval_snapshots
+    APPROVALS_NAME,
+    topics={APPROVALS_NAME: audience_of_scopes, "approval": audience_of_rows(Approval, VIEW)},
+    read_snapshots=list_approval_snapshots,
 )
 # Counts of the navigation, by person.
 BADGES_NAME: Final = "badges"

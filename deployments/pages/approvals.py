@@ -12,11 +12,12 @@ from django.views.decorators.http import require_POST, require_safe
 from deployments.approvals import operations
 from deployments.approvals import queries as approvals_queries
 from deployments.approvals.links import ApprovalLinkInvalid, read_approval_link
+from deployments.approvals.live import APPROVALS_NAME
 from deployments.approvals.verdicts import build_approval_summary
 from deployments.execution import queries
 from deployments.models import Approval, Execution
 from rbac.policy import NotVisible
-from web.forms.pages import PageRequest, get_visible, require_sign_in
+from web.forms.pages import PageRequest, get_list_topics, get_visible, require_sign_in
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem
 
@@ -34,7 +35,12 @@ def list_approvals(request: PageRequest) -> HttpResponse:
     )
     page = paginate_queryset(listed(request.user, request.current_scope), request, order="requested_at")
     rows = [(approval, build_approval_summary(approval)) for approval in page.items]
-    context = {"page": page, "rows": rows, "everything": everything}
+    context = {
+        "page": page,
+        "rows": rows,
+        "everything": everything,
+        "topics": get_list_topics(request, APPROVALS_NAME),
+    }
     return render(request, "deployments/approvals/list.html", context)
 
 
@@ -107,8 +113,15 @@ def _render_approval(request: PageRequest, approval: Approval, status: int = 200
         (approver_input, request.POST.get(f"input-{approver_input['name']}", approver_input["defaultValue"]))
         for approver_input in approver_inputs
     ]
+    # The page compares what it shows with what is now, so that nothing changes under the reader's hand.
+    now = f"{approval.status} {approval.decision_count} {approval.plan_hash}"
+    shown = request.GET.get("shown", "")
     context = {
         "approval": approval,
+        "shown": shown or now,
+        "has_changed": bool(shown) and shown != now,
+        "is_compared": approval.status == Approval.Status.WAITING
+        and (bool(shown) or not approval.is_being_refreshed),
         "document": document,
         "fields": fields,
         "comment": request.POST.get("comment", ""),

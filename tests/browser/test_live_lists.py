@@ -4,19 +4,21 @@ import json
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Page, Request, Route, WebSocketRoute, expect
 
 from delegates.models import DelegateTask, TaskLogChunk
 from deployments.execution.operations import run_pipeline
-from deployments.models import Execution
+from deployments.models import Approval, Execution
 from pipelines.models import Pipeline
-from rbac.models import User
+from rbac.models import Scope, User, UserGroup
 from tests.browser.conftest import Visit
 from tests.browser.fake_execution_socket import Wire, line
 from tests.fixtures.delegates import make_task
@@ -96,6 +98,70 @@ def test_a_page_asks_nothing_until_it_hears_of_a_change(
     page.clock.run_for(1000)
     expect(page.get_by_role("link", name="Rolling demo #2").first).to_be_visible()
     assert len(live.requests) == len(at_first) + 1
+
+
+@pytest.fixture
+def approval(execution: Execution) -> Approval:
+    """An approval that waits, with a plan."""
+    now = timezone.now()
+    return Approval.objects.create(
+        execution=execution,
+        step=execution.stages.get().steps.order_by("position")[0],
+        attempt=1,
+        requested_at=now,
+        expires_at=now + timedelta(days=1),
+        minimum_approvals=2,
+        plan='{"stages": []}',
+        plan_hash="d" * 64,
+        planned_at=now,
+        refreshes_completed=1,
+    )
+
+
+def test_a_list_of_approvals_shows_a_decision_of_somebody_else(
+    page: Page, live: LiveSocket, visit: Visit, approval: Approval
+) -> None:
+    visit("/approvals/?show=all")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
+    expect(page.locator("#approvals tbody tr")).to_contain_text("Awaiting approval")
+    Approval.objects.update(status="REJECTED", ended_at=timezone.now())
+    live.publish_changes(get_topic(live))
+    page.clock.run_for(1000)
+    expect(page.locator("#approvals tbody tr")).to_contain_text("Rejected")
+
+
+def test_the_page_of_an_approval_tells_a_change_and_leaves_the_form_alone(
+    page: Page, live: LiveSocket, visit: Visit, approval: Approval, deployer: User
+) -> None:
+    group = UserGroup.objects.create(scope=Scope.objects.account(), identifier="ops", name="Operations")
+    group.users.add(deployer)
+    approval.groups.add(group)
+    visit(f"/approvals/{approval.pk}/")
+    live.wait_for(lambda: len(live.sockets) == 1, "the socket")
+    page.get_by_label("Comment").fill("checked the dashboards")
+    news = page.locator("#news")
+    for counter, is_told in (
+        ("refreshes_requested", False),
+        ("refreshes_completed", False),
+        ("decision_count", True),
+    ):
+        Approval.objects.update(**{counter: F(counter) + 1})
+        seen = len(live.requests)
+        live.publish_changes(get_topic(live))
+        page.clock.run_for(1000)
+        live.wait_for(lambda: len(live.requests) == seen + 1, "the question")  # noqa: B023
+        expect(news).to_be_visible(visible=is_told)
+    expect(news).to_contain_text(
+        "has changed since you opened this page: Awaiting approval with 0 of 2 approvals."
+    )
+    expect(page.get_by_label("Comment")).to_have_value("checked the dashboards")
+    Approval.objects.update(status="EXPIRED", ended_at=timezone.now())
+    live.publish_changes(get_topic(live))
+    page.clock.run_for(1000)
+    expect(news).to_contain_text("Expired")
+    expect(page.get_by_label("Comment")).to_have_value("checked the dashboards")
+    page.get_by_role("link", name="Show the changes").click()
+    expect(page.get_by_label("Comment")).to_have_count(0)
 
 
 def test_a_page_that_hears_of_many_changes_asks_once_a_second(
