@@ -36,7 +36,7 @@ from steps.actions.context import EarlierStep, StepContext
 from steps.actions.ecs_service.snapshots import CANARY_SUFFIX
 
 MOST_PERCENT = 99
-_SHARE_KEY, _FOREIGN_RULE = "canary share", "foreign rule"
+_SHARE_KEY, _FOREIGN_RULE, _NO_BALANCER = "canary share", "foreign rule", "no load balancer"
 
 
 @dataclass(frozen=True)
@@ -228,8 +228,15 @@ class AttachCanaryGroup(CanaryRuleWrite):
         context.log(f"Rule {share.route.name} names {format_target_group(share.group)} with weight 0")
 
     def is_done(self, context: StepContext) -> bool:
+        """Return whether the rule names the group, and AWS shows the group's load balancer.
+
+        CreateService refuses a group that seems to have none. After half a minute it is asked all the same.
+        """
         share = _require_share(context)
-        return _is_written(context, share, share.attached_actions)
+        if not _is_written(context, share, share.attached_actions):
+            return False
+        (group,) = context.elb.get_target_groups([share.group])
+        return bool(group.load_balancers) or is_observed_twice(context, _NO_BALANCER, context.now())
 
 
 @action

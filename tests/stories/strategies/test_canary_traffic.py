@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from aws.apis.elb import get_target_group_weights
-from deployments.models import Execution
+from deployments.models import AwsCall, Execution
 from ops.demo.pipelines import SERVICE_DEFINITION
 from tests.deployments.preview.comparison import (
     assert_same,
@@ -114,3 +114,19 @@ def test_a_service_that_is_not_behind_the_rule_has_no_canary_with_a_share(play: 
     execution = play.run("1.28")
     assert execution.failure["code"] == "NO_TRAFFIC_TO_SHARE"
     assert play.list_changes() == []
+
+
+@pytest.mark.parametrize(("hidden_seconds", "least_wait", "longest_wait"), [(12, 10, 25), (300, 30, 45)])
+def test_a_canary_is_created_once_aws_shows_the_load_balancer_of_its_group(
+    play: Play, hidden_seconds: int, least_wait: int, longest_wait: int
+) -> None:
+    play.drive.sandbox.fault(
+        "stale_reads", service="elbv2", operation="DescribeTargetGroups", seconds=hidden_seconds
+    )
+    execution = play.run("1.28")
+    assert play.get_result(execution) == ("SUCCESS", "COMPLETED"), play.log(execution)
+    attached, created = (
+        AwsCall.objects.filter(execution=execution, operation=operation).earliest("sent_at").sent_at
+        for operation in ("ModifyListener", "CreateService")
+    )
+    assert least_wait <= (created - attached).total_seconds() <= longest_wait
