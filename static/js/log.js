@@ -62,6 +62,7 @@ export class LogPane {
       ["n", () => this.moveHit(1)], ["N", () => this.moveHit(-1)], ["f", () => this.nextFailure()],
       ["End", () => this.follow(true)], ["t", () => this.changeTime()], ["w", () => this.setWrap(!this.wrap)], ["y", () => this.copyLink()],
     ]) bindKey(key, action);
+    for (const key of "jkJK") bindKey(key, () => import("./log-line-keys.js").then((keys) => keys.moveLine(this, key)));
     this.setTime(this.display.time);
     this.setWrap(this.wrap);
     this.part("search").value = query.get("find") || "";

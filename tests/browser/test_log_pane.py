@@ -217,6 +217,35 @@ def test_picking_lines_puts_them_in_the_address(page: Page, opened: Wire) -> Non
     expect(page).to_have_url(re.compile("#L3-L6$"))
 
 
+def test_keys_select_lines_and_bring_them_into_sight(page: Page, opened: Wire) -> None:
+    opened.send_lines(*(line(number, f"text {number}") for number in range(1, 201)))
+    page.locator("[data-n='200'] a").click()
+    for _ in range(40):
+        page.keyboard.press("k")
+    expect(page).to_have_url(re.compile("#L160$"))
+    expect(page.locator("[data-n='160']")).to_be_in_viewport()
+    page.keyboard.press("K")
+    page.keyboard.press("J")
+    expect(page).to_have_url(re.compile("#L159-L161$"))
+    expect(page.locator(".log-row.picked")).to_have_count(3)
+    expect(page.locator("#announcer")).to_have_text("Line 161: text 161")
+    page.keyboard.press("j")
+    expect(page).to_have_url(re.compile("#L162$"))
+
+
+def test_keys_select_only_the_lines_that_a_filter_shows(page: Page, opened: Wire) -> None:
+    opened.send_lines(
+        *(line(number, level="error" if number % 10 == 0 else "info") for number in range(1, 101))
+    )
+    page.locator("[data-n='92'] a").click()
+    page.locator("[data-log-level]").select_option("problems")
+    page.locator("[data-log-scroll]").focus()
+    page.keyboard.press("j")
+    expect(page).to_have_url(re.compile("#L100$"))
+    page.keyboard.press("k")
+    expect(page).to_have_url(re.compile("#L90$"))
+
+
 def test_search_finds_marks_and_walks(page: Page, opened: Wire) -> None:
     opened.send_lines(
         *(line(number, f"needle {number}" if number % 100 == 0 else "") for number in range(1, 501))
