@@ -61,12 +61,13 @@ class MemoryRecorder:
 
 
 def read_allocated(pid: int) -> float:
-    """Return the anonymous memory of a process in KiB; pages of a fork count by the number of their users.
+    """Return the anonymous memory of a process in KiB, with the pages that it shares with forks.
 
-    Programs and libraries are left out: a share of them grows whenever another program of the machine ends.
+    Nothing that other processes do changes it. A proportional share would grow whenever a fork writes to its
+    pages or ends, and programs and libraries come and go with the rest of the machine.
     """
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith("Pss_Anon:"))
+    return next(float(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
 
 
 def _read_start(pid: int) -> str:

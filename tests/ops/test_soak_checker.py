@@ -1,6 +1,7 @@
 """The checker of a soak finds each broken promise in a small history made by hand."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from benchmarks.soak.history import (
     check_history,
     find_expected_tag,
 )
-from benchmarks.soak.memory import Sample, compute_slope
+from benchmarks.soak.memory import Sample, compute_slope, read_allocated
 from benchmarks.soak.records import choose_production, parse_parameters
 from benchmarks.soak.site import Site
 from tests.faults.killable_process import Part
@@ -139,6 +140,31 @@ def test_the_slope_of_memory_is_in_percent_of_its_mean_an_hour() -> None:
     assert slope is not None
     assert slope == pytest.approx(1.0, rel=0.01)
     assert compute_slope(samples[:2]) is None
+
+
+FORK = """
+import os, signal
+block = bytearray(b"x") * 40_000_000
+child = os.fork()
+if child:
+    print(child, flush=True)
+    os.waitpid(child, 0)
+    print("ended", flush=True)
+signal.pause()
+"""
+
+
+def test_the_end_of_a_child_is_no_growth_of_its_parent() -> None:
+    with subprocess.Popen([sys.executable, "-c", FORK], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        with_child = read_allocated(parent.pid)
+        os.kill(child, signal.SIGKILL)
+        assert parent.stdout.readline() == "ended\n"
+        alone = read_allocated(parent.pid)
+        parent.kill()
+    assert with_child > 40_000_000 / 1024
+    assert alone == pytest.approx(with_child, rel=0.02)
 
 
 def build_service(name: str, group: str, status: str = "ACTIVE") -> dict[str, object]:
