@@ -151,9 +151,8 @@ def test_the_page_of_an_approval_tells_a_change_and_leaves_the_form_alone(
         page.clock.run_for(1000)
         live.wait_for(lambda: len(live.requests) == seen + 1, "the question")  # noqa: B023
         expect(news).to_be_visible(visible=is_told)
-    expect(news).to_contain_text(
-        "has changed since you opened this page: Awaiting approval with 0 of 2 approvals."
-    )
+    expect(news).to_contain_text("This approval has changed since you opened this page.")
+    expect(news).to_contain_text("Awaiting approval0 of 2 approvals")
     expect(page.get_by_label("Comment")).to_have_value("checked the dashboards")
     Approval.objects.update(status="EXPIRED", ended_at=timezone.now())
     live.publish_changes(get_topic(live))
