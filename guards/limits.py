@@ -167,6 +167,9 @@ AGENT_BYTES: Final = Limit(1024 * 1024, "bytes", "message of an agent, also afte
 AGENT_TAGS: Final = Limit(50, "tags", "tags reported by an agent", OWN_CHOICE)
 AGENT_TASKS: Final = Limit(1000, "tasks", "concurrent tasks of an agent", OWN_CHOICE)
 AGENT_LINES: Final = Limit(10_000, "lines", "log lines in one upload of an agent", OWN_CHOICE)
+AGENT_LOG_REQUESTS: Final = Limit(
+    60, "uploads", "uploads of lines of its own log by one instance in a minute", "ASVS 6.1.1"
+)
 SCRIPT_BYTES: Final = Limit(64 * 1024, "bytes", "configuration script", OWN_CHOICE)
 SCRIPT_SECRETS: Final = Limit(10, "secrets", "secrets of a configuration script", OWN_CHOICE)
 SCRIPT_SECONDS: Final = Limit(3600, "seconds", "run of a configuration script", OWN_CHOICE)

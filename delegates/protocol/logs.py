@@ -20,8 +20,16 @@ from delegates.protocol.requests import (
 )
 from delegates.protocol.sessions import get_session_instance
 from delegates.task_owners import get_task_owner
-from guards.limits import AGENT_BYTES, AGENT_LINES, MAX_INTEGER, TASK_LOG_BURST, TASK_LOG_RATE
+from guards.limits import (
+    AGENT_BYTES,
+    AGENT_LINES,
+    AGENT_LOG_REQUESTS,
+    MAX_INTEGER,
+    TASK_LOG_BURST,
+    TASK_LOG_RATE,
+)
 from guards.masks import HidingMask, SecretMask
+from rbac.usage_counts import is_within_limit
 from web.clock import get_database_time
 from web.live import publish_change_on_commit
 
@@ -35,13 +43,20 @@ def get_next_sequence(instance_id: int) -> int:
 
 
 def agent_log_request(request: AgentRequest) -> AgentReply:
-    """POST /agent/v1/logs: store lines of delegate.log; repeated lines are ignored, a gap is reported."""
+    """POST /agent/v1/logs: store lines of delegate.log; repeated lines are ignored, a gap is reported.
+
+    Raises `LogGap`, and `LogThrottled` for too many uploads with lines; an agent repeats them later.
+    """
     instance, fields = get_session_instance(request.bearer), request.fields()
     sequence, lines = fields.get_integer("sequence", FIRST_SEQUENCE, 2**62), fields.body.get("lines")
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise build_field_error("lines", "must be a list of texts")
     if len(lines) > AGENT_LINES:
         raise build_field_error("lines", f"may hold {AGENT_LINES}")
+    if lines and not is_within_limit("delegate-log", str(instance.pk), at_most=AGENT_LOG_REQUESTS):
+        raise LogThrottled(
+            f"The log of a delegate takes {AGENT_LOG_REQUESTS} a minute. Send these lines later."
+        )
     return AgentReply({"next": _append_agent_lines(instance, sequence, lines)})
 
 

@@ -134,7 +134,7 @@ class TaskAnswered(Conflict):
 
 
 class LogThrottled(Problem):
-    """Error raised above the rate limit of a task's log; the agent sends the same lines again later."""
+    """Error raised above the rate limit of a log; the agent sends the same lines again later."""
 
     status = 429
     code = "log_throttled"

@@ -18,7 +18,7 @@ from delegates.protocol.connections import _record_contact, record_connect
 from delegates.protocol.limits import ROTATE_BEFORE, ROTATION_GRACE, SESSION
 from delegates.protocol.notices import notify_abort, notify_configuration, notify_drain, notify_task
 from delegates.protocol.requests import run_in_thread
-from guards.limits import AGENT_BYTES
+from guards.limits import AGENT_BYTES, AGENT_LOG_REQUESTS
 from rbac.models import Scope, User
 from tests.delegates.protocol.asgi_client import Call, Socket, post, wait_for_value
 from tests.delegates.protocol.fake_agents import Agent, build_registration, offer_task, register_agent
@@ -311,6 +311,18 @@ async def test_packed_lines_are_taken(agent: Agent):
     assert (await post("/agent/v1/logs", body, agent.session, **{"content-encoding": "gzip"}))[1] == {
         "next": 3
     }
+
+
+async def test_an_instance_that_sends_its_own_log_without_end_has_to_wait(agent: Agent):
+    await run_in_thread(cache.clear)
+    body = json.dumps({"sequence": 1, "lines": ["a"]}).encode()
+    for _ in range(AGENT_LOG_REQUESTS):
+        assert (await post("/agent/v1/logs", body, agent.session))[0] == 200
+    status, problem, headers = await post("/agent/v1/logs", body, agent.session)
+    assert (status, problem["code"], headers["retry-after"]) == (429, "log_throttled", "1")
+    # What is expected next may be asked for all the same.
+    question = json.dumps({"sequence": 1, "lines": []}).encode()
+    assert (await post("/agent/v1/logs", question, agent.session))[1] == {"next": 2}
 
 
 async def test_a_refusal_says_when_to_come_back(token: DelegateToken):
