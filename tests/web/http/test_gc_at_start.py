@@ -8,17 +8,39 @@ import weakref
 
 from web.http.gc_tuning import collect_garbage
 
+HOLES = """
+import config.asgi
+from benchmarks.soak.memory import read_allocated
+from web.http.gc_tuning import collect_garbage
+import os
+
+blocks = [bytes(4000) for _ in range(16_000)]
+in_use = blocks[-1]
+before = read_allocated(os.getpid())
+blocks.append(blocks)
+del blocks
+for _ in range(102):
+    collect_garbage()
+print(before - read_allocated(os.getpid()))
+"""
 QUESTION = "import gc, config.asgi; print(gc.get_freeze_count(), gc.isenabled())"
 
 
 def test_what_the_web_server_has_loaded_is_not_looked_through_again():
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
-    answer = subprocess.run(
-        [sys.executable, "-c", QUESTION], env=environment, capture_output=True, text=True, check=True
-    )
-    frozen, is_enabled = answer.stdout.split()
+    frozen, is_enabled = run(QUESTION).split()
     assert int(frozen) > 50_000
     assert is_enabled == "True", "the collector rests during the imports only"
+
+
+def test_the_memory_of_old_objects_goes_back_to_the_system() -> None:
+    assert float(run(HOLES)) > 50 * 1024
+
+
+def run(program: str) -> str:
+    """Run a program with the settings of tests, and return what it prints."""
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def test_what_requests_leave_in_old_cycles_is_collected() -> None:
