@@ -18,7 +18,14 @@ from inventory.drift.comparison import (
 from inventory.drift.cursor import DriftCursor, list_compared_services
 from inventory.drift.desired_state import DesiredState, get_desired_state
 from inventory.drift.documents.differences import FieldDifference
-from inventory.drift.redaction import DriftMasks, compute_drift_fingerprint, redact_path, redact_value
+from inventory.drift.redaction import (
+    DriftMasks,
+    compute_drift_fingerprint,
+    find_drift,
+    is_redacted_path,
+    redact_path,
+    redact_value,
+)
 from inventory.models.drift import Drift, DriftComparison, TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from notifications.event_texts import describe_drift, describe_drift_end, list_drifted_fields
@@ -114,12 +121,15 @@ class NewDrift:
 class DriftFindings:
     """The findings of a scan: new drift, resolved drift, and services that match again.
 
+    `revealed` are drifts that were found while secrets could not be read, which hid them as a whole.
+
     `compared_at` has the last comparison before this one, by the key of the comparison.
     """
 
     compared_at: dict[int, datetime | None]
     detected: list[NewDrift] = field(default_factory=list)
     resolved: list[Drift] = field(default_factory=list)
+    revealed: list[Drift] = field(default_factory=list)
     resolved_comparisons: list[DriftComparison] = field(default_factory=list)
 
 
@@ -223,10 +233,12 @@ def _apply_result(
     mask = masks.get_mask(comparison, result.desired) if result.differences else None
     current, created = [row for row in open_drifts.values() if is_unread(context, row)], []
     for difference in result.differences:
-        row = open_drifts.get((difference.document, redact_path(difference, mask)))
+        row = find_drift(open_drifts, difference, mask)
         if row is None or row.fingerprint != compute_drift_fingerprint(difference):
             row = _build_drift_row(context, comparison, difference, mask)
             created.append(row)
+        elif mask is not None and is_redacted_path(row.path):
+            findings.revealed.append(_reveal(row, difference, mask))
         current.append(row)
     current_keys = {row.pk for row in current if row.pk}
     findings.resolved += [row for row in open_drifts.values() if row.pk not in current_keys]
@@ -263,6 +275,14 @@ def _build_drift_row(
     )
 
 
+def _reveal(row: Drift, difference: FieldDifference, mask: SecretMask) -> Drift:
+    """Give a drift the path and values that the mask leaves."""
+    row.path = redact_path(difference, mask)
+    row.desired = redact_value(difference.path, difference.desired, mask)
+    row.actual = redact_value(difference.path, difference.actual, mask)
+    return row
+
+
 def _compute_state(drifts: Iterable[Drift]) -> DriftComparison.State:
     rows = list(drifts)
     if not rows:
@@ -277,6 +297,7 @@ def _save_findings(context: ComparisonContext, findings: DriftFindings) -> None:
     resolved_keys = [row.pk for row in findings.resolved]
     if resolved_keys:
         Drift.objects.filter(pk__in=resolved_keys, resolved_at=None).update(resolved_at=context.now)
+    Drift.objects.bulk_update(findings.revealed, ["path", "desired", "actual"])
     if findings.detected:
         _save_new_drift(context, findings.detected)
     if findings.detected or findings.resolved_comparisons:

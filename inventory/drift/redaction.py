@@ -17,7 +17,7 @@ from guards.masks import SecretMask
 from guards.text import sanitize_text
 from inventory.drift.desired_state import DesiredState
 from inventory.drift.documents.differences import FieldDifference, is_sensitive_path
-from inventory.models.drift import DriftComparison
+from inventory.models.drift import Drift, DriftComparison
 from inventory.sync.column_values import clean_text
 from rbac.encryption import DecryptionFailed
 from rbac.models import Scope
@@ -98,8 +98,37 @@ def redact_path(difference: FieldDifference, mask: SecretMask | None) -> str:
     """Redact secrets in a path; a hash keeps two redacted paths distinct."""
     redacted = sanitize_text(mask.mask_text(difference.path)) if mask is not None else REDACTED_VALUE
     if redacted != difference.path:
-        redacted = f"{redacted} #{_hash_text(difference.path)[:8]}"
+        redacted = f"{redacted}{_build_path_suffix(difference.path)}"
     return clean_text(redacted, MAX_PATH_LENGTH)
+
+
+def find_drift(
+    open_drifts: Mapping[tuple[str, str], Drift], difference: FieldDifference, mask: SecretMask | None
+) -> Drift | None:
+    """Return the open drift of a field, by document and path.
+
+    Its path may be redacted otherwise: secrets are added, and cannot always be read.
+    """
+    if drift := open_drifts.get((difference.document, redact_path(difference, mask))):
+        return drift
+    plain, suffix = clean_text(difference.path, MAX_PATH_LENGTH), _build_path_suffix(difference.path)
+    return next(
+        (
+            drift
+            for (document, path), drift in open_drifts.items()
+            if document == difference.document and (path == plain or path.endswith(suffix))
+        ),
+        None,
+    )
+
+
+def is_redacted_path(path: str) -> bool:
+    """Return whether a path was found while secrets could not be read."""
+    return path.startswith(f"{REDACTED_VALUE} #")
+
+
+def _build_path_suffix(path: str) -> str:
+    return f" #{_hash_text(path)[:8]}"
 
 
 def compute_drift_fingerprint(difference: FieldDifference) -> str:

@@ -9,9 +9,10 @@ from connectors.models import Secret
 from guards.limits import DRIFT_VALUE_CHARACTERS
 from inventory.drift.documents.field_rules import TASK_DEFINITION
 from inventory.models.drift import Drift, DriftComparison
+from inventory.operations.drift import accept_drift
 from rbac.models import AuditEntry, Scope, User
 from tests.fixtures.engine_driver import Drive
-from tests.inventory.drift.scans import list_drifts
+from tests.inventory.drift.scans import get_state, list_drifts
 from tests.inventory.drift.test_drift import register_revision, update_service
 from tests.secret_watch.marker import planted
 
@@ -78,3 +79,36 @@ def test_names_and_values_that_no_column_holds_keep_nothing_from_being_compared(
     assert len(list_drifts()) == 3, "told once"
     assert Drift.objects.count() == 3
     assert Drift.objects.get(path__endswith=".command").actual == ["serve", "a\ufffdb"]
+
+
+def rename_secret(identifier: str) -> None:
+    """Rename the secret: its value can only be decrypted under its first name, `database`."""
+    Secret.objects.filter(name="Database").update(identifier=identifier)
+
+
+def test_secrets_that_cannot_be_read_for_a_while_end_no_acceptance(drive: Drive, secret: str) -> None:
+    drive.run("1.27")
+    update_service(drive, enableExecuteCommand=True)
+    (found,) = list_drifts()
+    admin, comparison = User.objects.get(username="admin"), DriftComparison.objects.get()
+    (row,) = Drift.objects.all()
+    accept_drift(actor=admin, comparison=comparison, keys=[row.pk], reason="We debug it")
+    for identifier in ("unreadable", "database"):
+        rename_secret(identifier)
+        assert list_drifts() == [found]
+        assert get_state() == DriftComparison.State.ACCEPTED
+    assert AuditEntry.objects.filter(action="drift.found").count() == 1, "told once"
+
+
+def test_a_drift_found_without_readable_secrets_is_shown_once_they_can_be_read(
+    drive: Drive, secret: str
+) -> None:
+    drive.run("1.27")
+    update_service(drive, taskDefinition=register_revision(drive, command=["serve", secret]))
+    rename_secret("unreadable")
+    (hidden,) = list_drifts()
+    assert "(hidden)" in hidden
+    rename_secret("database")
+    assert list_drifts() == [f"{TASK_DEFINITION}:containerDefinitions[nginx].command"]
+    assert Drift.objects.get().actual == ["serve", "•••"]
+    assert AuditEntry.objects.filter(action="drift.found").count() == 1, "told once"
