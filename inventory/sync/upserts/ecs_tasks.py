@@ -112,12 +112,21 @@ _MAX_CONTAINERS: Final = 100
 
 
 def upsert_tasks(cluster: SyncedCluster, response: object, now: datetime) -> None:
-    """Insert or update the ECS tasks in a response; unchanged ones only get a new `seen_at`."""
+    """Insert or update the ECS tasks in a response; unchanged ones only get a new `seen_at`.
+
+    One whose ECS service was not known yet, since a sync reads tasks after services, is updated too.
+    """
     by_arn = {arn: task for task in list_payloads(response, "tasks") if (arn := task.text("taskArn"))}
     rows = ServiceInstance.objects.filter(cluster=cluster, arn__in=list(by_arn))
-    fingerprints = dict(rows.values_list("arn", "fingerprint"))
+    fingerprints, unassigned = {}, set()
+    for arn, fingerprint, ecs_service in rows.values_list("arn", "fingerprint", "ecs_service"):
+        fingerprints[arn] = fingerprint
+        if ecs_service is None and parse_service_name(by_arn[arn]):
+            unassigned.add(arn)
     changed = {
-        arn: task for arn, task in by_arn.items() if fingerprints.get(arn) != compute_task_fingerprint(task)
+        arn: task
+        for arn, task in by_arn.items()
+        if arn in unassigned or fingerprints.get(arn) != compute_task_fingerprint(task)
     }
     if unchanged := by_arn.keys() - changed.keys():
         ServiceInstance.objects.filter(cluster=cluster, arn__in=list(unchanged)).update(seen_at=now)

@@ -1,6 +1,8 @@
 """A sync of a large cluster: as few calls as the pages of AWS allow, and inside its interval."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -74,3 +76,17 @@ def test_what_is_gone_is_closed_by_a_whole_sync_only(cluster: SyncedCluster) -> 
     stopped_instances = ServiceInstance.objects.exclude(stopped_at=None)
     assert stopped_instances.count() == 10
     assert {instance.ecs_service.name for instance in stopped_instances if instance.ecs_service} == {"s11"}
+
+
+def test_tasks_of_a_service_that_was_created_during_a_sync_belong_to_it_with_the_next(
+    cluster: SyncedCluster,
+) -> None:
+    class BeforeItsCreation(LargeCluster):
+        def _ListServices(self, params: Mapping[str, Any]) -> dict[str, Any]:
+            return {"serviceArns": []}
+
+    moment = LargeCluster(1, 2)
+    sync(cluster, BeforeItsCreation(1, 2, began=moment.began))
+    assert ServiceInstance.objects.filter(ecs_service=None, stopped_at=None).count() == 2
+    sync(cluster, moment)
+    assert ServiceInstance.objects.filter(ecs_service__name="s0", stopped_at=None).count() == 2
