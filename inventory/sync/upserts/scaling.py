@@ -21,6 +21,8 @@ from inventory.sync.upserts.scale_attribution import (
 # Scalable targets change rarely, so not every sync reads them.
 SCALING_READ_INTERVAL: Final = timedelta(minutes=5)
 _DESIRED_COUNT_PATTERN: Final = re.compile(r"[Ss]etting desired count to (\d{1,9})")
+# Followed by the count, and in an activity in progress by "Waiting for change to be fulfilled by ecs."
+_COUNT_SET_TEXT: Final = "Successfully set desired count"
 _MAX_SINGLE_READS: Final = 5
 # AWS rejects the whole call for an invalid service name.
 _NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,255}")
@@ -113,10 +115,18 @@ def insert_scaling_activities(cluster: SyncedCluster, response: object, now: dat
     return bool(waiting) and oldest is not None and oldest > waiting[0].created_at - TASK_START_WINDOW
 
 
+def _has_set_count(activity: AwsPayload) -> bool:
+    """Return whether an activity has set the count; ECS may still be starting or stopping tasks for it.
+
+    Another one in progress may still fail; the next sync reads it again.
+    """
+    is_complete = activity.text("StatusCode") == "Successful"
+    return is_complete or activity.text("StatusMessage", 1000).startswith(_COUNT_SET_TEXT)
+
+
 def _build_scaling_event(activity: AwsPayload, keys: dict[str, int]) -> EcsServiceEvent | None:
     ecs_service_id, started_at = keys.get(_read_target_name(activity)), activity.moment("StartTime")
-    # An activity in progress may still fail; the next sync reads it again.
-    if ecs_service_id is None or started_at is None or activity.text("StatusCode") != "Successful":
+    if ecs_service_id is None or started_at is None or not _has_set_count(activity):
         return None
     described, cause = activity.text("Description", 1000), activity.text("Cause", 1000)
     count = _DESIRED_COUNT_PATTERN.search(described)

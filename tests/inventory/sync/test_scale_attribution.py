@@ -1,5 +1,7 @@
 """Who made an ECS service grow: a step that set its count, auto scaling, or somebody outside Slipway."""
 
+from datetime import datetime, timedelta
+
 import pytest
 from django.db import transaction
 
@@ -8,11 +10,11 @@ from deployments.models import Execution
 from inventory.models.instances import EcsServiceEvent, EcsServiceRecord, ServiceInstance, SyncedCluster
 from inventory.sync import sync_scan
 from inventory.sync.upserts.scale_attribution import attribute_scaling
+from inventory.sync.upserts.scaling import insert_scaling_activities
 from tests.deployments.engine.conftest import Write, write
 from tests.deployments.engine.test_service_locks import _build_pipeline, _build_scale_step
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.sync.test_sync import sync
-from web.clock import get_database_time
 
 __all__ = ["write"]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -107,25 +109,52 @@ def test_a_count_that_auto_scaling_set_is_told_also_where_no_task_came_of_it(
     assert [origin for origin, _ in list_origins()][1:] == ["AUTO_SCALED"]
 
 
+def record_change(count: int, at: datetime) -> None:
+    """Record that sync noticed another desired count of the only service."""
+    EcsServiceEvent.objects.create(
+        ecs_service=EcsServiceRecord.objects.get(),
+        kind=EcsServiceEvent.Kind.COUNT,
+        event=f"count {at.isoformat()}",
+        before=1,
+        count=count,
+        at=at,
+        message=f"From 1 to {count}.",
+    )
+
+
+def test_auto_scaling_set_a_count_though_ecs_still_starts_tasks_for_it(
+    drive: Drive, deployment: Execution
+) -> None:
+    cluster, now = SyncedCluster.objects.get(), drive.clock.now() + timedelta(seconds=1)
+    EcsServiceRecord.objects.update(scaling={"min": 1, "max": 9, "suspended": []})
+    record_change(3, now)
+    activity = {
+        "ActivityId": "4d759079",
+        "ResourceId": "service/demo/myapp",
+        "Description": "Setting desired count to 3.",
+        "Cause": "monitor alarm busy in state ALARM triggered policy busy",
+        "StartTime": now,
+        "StatusCode": "InProgress",
+        "StatusMessage": "Successfully set desired count to 3. Waiting for change to be fulfilled by ecs.",
+    }
+    undecided = {**activity, "ActivityId": "5e86", "StatusMessage": "Setting desired count to 3."}
+    with transaction.atomic():
+        insert_scaling_activities(cluster, {"ScalingActivities": [activity, undecided]}, now)
+        attribute_scaling(cluster, now)
+    assert list_changes() == ["From 1 to 3, set by auto scaling."]
+    assert EcsServiceEvent.objects.filter(kind=EcsServiceEvent.Kind.SCALING).count() == 1
+
+
 def test_where_auto_scaling_may_have_done_it_unseen_nobody_is_blamed(
     drive: Drive, deployment: Execution
 ) -> None:
-    cluster, now = SyncedCluster.objects.get(), get_database_time()
-    record = EcsServiceRecord.objects.get()
+    cluster, now = SyncedCluster.objects.get(), drive.clock.now() + timedelta(seconds=1)
     for scaling, denied_reads in (
         (None, []),
         ({"min": 1, "max": 9, "suspended": []}, [{"operation": "DescribeScalingActivities"}]),
     ):
         EcsServiceEvent.objects.filter(kind=EcsServiceEvent.Kind.COUNT).delete()
-        EcsServiceEvent.objects.create(
-            ecs_service=record,
-            kind=EcsServiceEvent.Kind.COUNT,
-            event="count",
-            before=1,
-            count=3,
-            at=now,
-            message="From 1 to 3.",
-        )
+        record_change(3, now)
         EcsServiceRecord.objects.update(scaling=scaling)
         cluster.denied_reads = denied_reads
         with transaction.atomic():
