@@ -59,6 +59,7 @@ from inventory.sync.upserts.scaling import (
     list_due_activities,
     list_due_targets,
     list_unknown_targets,
+    mark_activities_unread,
     upsert_scalable_targets,
 )
 from inventory.sync.upserts.target_health import (
@@ -207,6 +208,8 @@ class SyncScan(ClusterScan):
                 self.cluster.denied_reads, call, error, now
             )
         with transaction.atomic():
+            if self.cursor.phase == ACTIVITIES and isinstance(error, Throttled):
+                mark_activities_unread(self.cluster, self.cursor.pending)
             self.cursor = self.cursor.skip_phase()
             self._fill_phase(now)
 

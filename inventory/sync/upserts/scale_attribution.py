@@ -168,7 +168,7 @@ def _find_count_change(
 
 def _is_possibly_auto_scaling(event: EcsServiceEvent, cluster: SyncedCluster) -> bool:
     """Return whether auto scaling may have set the count without a readable activity."""
-    if event.ecs_service.scaling is None:
+    if event.ecs_service.scaling is None or event.ecs_service.scaling_seen_at is None:
         return True
     is_denied = denied_reads.is_operation_denied(cluster.denied_reads, "DescribeScalingActivities")
     return bool(event.ecs_service.scaling.get("max")) and is_denied

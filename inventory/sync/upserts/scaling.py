@@ -97,6 +97,17 @@ def list_due_activities(cluster: SyncedCluster, now: datetime) -> list[str]:
     return [build_resource_id(cluster.cluster, name) for name in names]
 
 
+def mark_activities_unread(cluster: SyncedCluster, resource_ids: Sequence[str]) -> None:
+    """Mark what scales these services as unknown, since AWS throttled the read of their activities.
+
+    An empty id means the whole region. The next sync reads it again.
+    """
+    rows = EcsServiceRecord.objects.filter(cluster=cluster, gone_at=None, scaling__has_key="max")
+    if "" not in resource_ids:
+        rows = rows.filter(name__in=[name.rpartition("/")[2] for name in resource_ids])
+    rows.update(scaling_seen_at=None)
+
+
 def insert_scaling_activities(cluster: SyncedCluster, response: object, now: datetime) -> bool:
     """Insert scaling activities as events, and return whether older ones are needed."""
     activities = list_payloads(response, "ScalingActivities")

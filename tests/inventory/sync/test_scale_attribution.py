@@ -109,6 +109,23 @@ def test_a_count_that_auto_scaling_set_is_told_also_where_no_task_came_of_it(
     assert [origin for origin, _ in list_origins()][1:] == ["AUTO_SCALED"]
 
 
+def test_nobody_is_blamed_while_aws_throttles_the_read_of_scaling_activities(
+    drive: Drive, deployment: Execution
+) -> None:
+    target = {"ServiceNamespace": "ecs", "ResourceId": "service/demo/myapp"}
+    target["ScalableDimension"] = "ecs:service:DesiredCount"
+    bounds = {**target, "MinCapacity": 3, "MaxCapacity": 9}
+    drive.call("application-autoscaling", "RegisterScalableTarget", bounds)
+    drive.pass_time(120, step=20)
+    drive.sandbox.fault("throttle", operation="DescribeScalingActivities")
+    cluster = sync()
+    assert (cluster.failure, cluster.denied_reads) == ("", [])
+    assert list_changes() == ["The desired count changed from 1 to 3."]
+    drive.sandbox.clear_faults()
+    sync()
+    assert [origin for origin, _ in list_origins()] == ["EXECUTION", "AUTO_SCALED", "AUTO_SCALED"]
+
+
 def record_change(count: int, at: datetime) -> None:
     """Record that sync noticed another desired count of the only service."""
     EcsServiceEvent.objects.create(
