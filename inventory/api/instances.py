@@ -135,7 +135,7 @@ class SyncDocument(serializers.Serializer[Any]):
     )
     lacking = serializers.ListField(
         child=serializers.DictField(child=serializers.CharField()),
-        help_text="Reads that AWS denied, each with its `action` and `why`.",
+        help_text="Reads that failed, each with `why`, and with its `action` if AWS denied it.",
     )
 
 

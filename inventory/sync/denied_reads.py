@@ -1,11 +1,10 @@
-"""Reads that IAM or a delegate denies; sync continues without them and retries every hour."""
+"""Reads that IAM or a delegate denies, or that fail otherwise; sync continues without them for an hour."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from aws.errors import AwsError, Denied
-from aws.operations import get_iam_action
 from delegates.access.remedies import get_role_arn
 from inventory.sync import column_values
 from inventory.sync.cursor import ReadCall, get_describe_operation
@@ -17,13 +16,11 @@ DeniedReads = Sequence[Mapping[str, Any]]
 def add_denied_read(
     entries: DeniedReads, call: ReadCall, error: AwsError, now: datetime
 ) -> list[Mapping[str, Any]]:
-    """Return the denied reads with this one added."""
+    """Return the denied reads with this one added; its `action` is empty if no permission is missing."""
     denial = error if isinstance(error, Denied) else None
     entry = {
         "operation": call.operation,
-        "action": column_values.clean_text(
-            denial.action if denial else get_iam_action(call.service, call.operation), 128
-        ),
+        "action": column_values.clean_text(denial.action, 128) if denial else "",
         "why": column_values.clean_text(error.display_message),
         "principal": column_values.clean_text(get_role_arn(denial.principal)) if denial else "",
         "until": (now + RETRY_INTERVAL).isoformat(),

@@ -8,7 +8,7 @@ from typing import Any
 from django.test import Client
 from django.urls import reverse
 
-from aws.errors import Denied, NotFound
+from aws.errors import Denied, NotFound, NotSent
 from delegates.access.aws_access import get_local_caller
 from deployments.journal import rate_limits
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
@@ -115,3 +115,19 @@ def test_a_group_that_is_gone_and_a_policy_that_denies_are_told_and_stop_nothing
     text = read_dashboard(shop)
     assert "Allow <code>elasticloadbalancing:DescribeTargetHealth</code>" in text
     assert "choose <em>Sync now</em>" in text
+
+
+def test_a_read_that_did_not_reach_aws_is_not_called_denied(shop: Shop) -> None:
+    shop.drive.run("1")
+    TargetHealthCaller().sync()
+    read_dashboard(shop)
+
+    def raise_not_sent(_: object) -> dict[str, Any]:
+        raise NotSent("EndpointConnectionError", "Could not connect to the endpoint", "elbv2", OPERATION)
+
+    TargetHealthCaller(raise_not_sent).sync()
+    text, client = read_dashboard(shop), Client()
+    assert "Target health: not available. elbv2 DescribeTargetHealth was not sent" in text
+    assert "denied" not in text
+    client.force_login(shop.drive.deployer)
+    assert "Missing permission" not in client.get(reverse("instances")).content.decode()
