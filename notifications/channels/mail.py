@@ -56,6 +56,8 @@ class MailChannel(Channel):
 
     def list_problems(self, settings: ChannelSettings, reach: AddressPolicy) -> Problems:
         recipients = split_recipients(settings.options.get("recipients", ""))
+        if not recipients:
+            yield "options.recipients", "Enter an e-mail address."
         if len(recipients) > NOTIFICATION_RECIPIENTS:
             yield "options.recipients", f"A rule has at most {NOTIFICATION_RECIPIENTS}. Use a mailing list."
         for recipient in recipients:
@@ -75,6 +77,8 @@ class MailChannel(Channel):
             return DeliveryResult(None, _NO_SERVER)
         connection = _build_backend(urlsplit(delivery.url), reach) if delivery.url else _get_own_backend()
         mail = _build_mail(delivery, connection)
+        if not mail.to:
+            return DeliveryResult(None, "The notification rule has no recipients. Enter one.")
         try:
             mail.send()
         except AddressRefused as problem:

@@ -56,6 +56,14 @@ def test_a_mail_goes_out_by_the_server_of_the_installation(settings: Any) -> Non
     assert message.extra_headers["Message-ID"] == f"<{UUID(int=7)}@slipway.example.com>"
 
 
+def test_a_mail_to_nobody_is_not_delivered() -> None:
+    fact = NotificationEvent(EventType.TEST, Scope.objects.account(), "A test.", "/notifications/")
+    body = json.dumps(build_document(fact, UUID(int=7), get_database_time()))
+    delivery = Delivery(str(UUID(int=7)), fact.event, "", "", body, 1, {"recipients": ","})
+    result = MailChannel().send(delivery, PRIVATE_ALLOWED)
+    assert result.reason == "The notification rule has no recipients. Enter one."
+
+
 def test_a_mail_goes_out_by_the_server_of_the_rule(mail_server: MailServer) -> None:
     assert send(f"smtp://127.0.0.1:{mail_server.port}").is_delivered
     (message,) = mail_server.mails
@@ -102,6 +110,7 @@ def test_a_mail_server_that_is_away_is_no_error() -> None:
         ("smtp://mail.example.com:6379", "a@example.com", "url"),
         ("smtp://mail.example.com/x", "a@example.com", "url"),
         ("", "nobody", "options.recipients"),
+        ("", " ,;", "options.recipients"),
         ("", "a@example.com\r\nBcc:b", "options.recipients"),
         ("", " ".join(f"u{number}@example.com" for number in range(21)), "options.recipients"),
     ],
