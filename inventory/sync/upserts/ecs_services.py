@@ -89,7 +89,8 @@ def _build_service_row(
         description=clean_document(raw) or {},
         first_seen_at=now,
         seen_at=now,
-        gone_at=None,
+        # AWS describes a deleted service for some time, but no longer lists it.
+        gone_at=now if payload.text("status") == "INACTIVE" else None,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import time_machine
@@ -101,6 +102,20 @@ def test_an_event_leads_to_a_read_of_this_service_and_task(sync: SimulatedSync) 
     assert (task.version, task.ecs_service and task.ecs_service.name) == (2, "s3")
     assert not AnnouncedChange.objects.exists()
     assert sync.row.synced_at == get_database_time()
+
+
+def test_a_service_that_was_deleted_is_gone_with_the_read_that_says_so(sync: SimulatedSync) -> None:
+    class WithDeletedService(ChangingCluster):
+        def _service(self, arn: str) -> dict[str, Any]:
+            service = super()._service(arn)
+            is_deleted = service["serviceName"] == "s3"
+            return {**service, "status": "INACTIVE", "desiredCount": 0} if is_deleted else service
+
+    sync.pass_seconds(60)
+    sync.aws = WithDeletedService(SERVICES, 1, began=sync.aws.began)
+    sync.send([sync.aws.build_event(3, get_database_time())])
+    gone = EcsServiceRecord.objects.exclude(gone_at=None)
+    assert list(gone.values_list("name", "gone_at")) == [("s3", get_database_time())]
 
 
 def test_many_events_of_one_moment_share_a_read(sync: SimulatedSync) -> None:
