@@ -24,10 +24,17 @@ _UNHEALTHY_STATES: Final = ("unhealthy", "unavailable")
 
 
 def list_target_groups(ecs_service: EcsServiceRecord) -> list[str]:
-    """Return the ARNs of the target groups that a service registers its tasks with."""
+    """Return the ARNs of the target groups that a service registers its tasks with.
+
+    With a blue/green deployment of ECS, its tasks are in the alternate one after every second deployment.
+    """
     arns = (
-        load_balancer.text("targetGroupArn")
+        arn
         for load_balancer in list_payloads(ecs_service.description, "loadBalancers")
+        for arn in (
+            load_balancer.text("targetGroupArn"),
+            _read_member(load_balancer, "advancedConfiguration").text("alternateTargetGroupArn"),
+        )
     )
     return list(dict.fromkeys(arn for arn in arns if _TARGET_GROUP_ARN_PATTERN.fullmatch(arn)))
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from inventory.dashboards.target_groups import _REASON_HINTS, build_target_group, get_target_tasks
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
+from inventory.sync.upserts.target_health import list_target_groups
 from rbac.models import Scope, User
 from tests.api.sample_project import World, make_world
 from tests.inventory.dashboards.test_service_dashboard import MOST_QUERIES, create_instances
@@ -128,3 +129,10 @@ def test_whatever_was_kept_has_a_name_and_a_hint() -> None:
     assert (target_group.name, target_group.read_at, target_group.targets_total) == ("web", None, 2)
     assert all(health_target.hint for health_target in target_group.targets)
     assert build_target_group(GROUP, {}, {}).targets == ()
+
+
+def test_the_alternate_target_group_of_a_deployment_by_ecs_is_read_too() -> None:
+    alternate = GROUP.replace("/web/", "/web-green/")
+    balancer = {"targetGroupArn": GROUP, "advancedConfiguration": {"alternateTargetGroupArn": alternate}}
+    record = EcsServiceRecord(description={"loadBalancers": [balancer, "odd", {"advancedConfiguration": 1}]})
+    assert list_target_groups(record) == [GROUP, alternate]
