@@ -4,11 +4,13 @@ import json
 import uuid
 from collections import Counter
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from notifications.channels.messages import select_most_severe
 from notifications.documents import DELIVERY_DEADLINE, build_document
 from notifications.event_texts import describe_digest
 from notifications.events import EventType, NotificationEvent
@@ -72,7 +74,8 @@ def _build_digest(rule: NotificationRule, rows: list[Notification], now: datetim
     text = describe_digest(counts, rows[0].created_at, now)
     fact = NotificationEvent(EventType.DIGEST, rule.scope, text, path=f"/notifications/{rule.pk}/")
     key = uuid.uuid4()
-    events = [_describe_event(row) for row in rows[:LISTED_EVENTS]]
+    listed = select_most_severe(rows, LISTED_EVENTS, attrgetter("event"))
+    events = [_describe_event(row) for row in listed]
     document = {**build_document(fact, key, now), "events": events}
     return Notification(
         id=key,

@@ -1,14 +1,16 @@
 """Messages for people, rendered from the document of an event: title, text, severity and key."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, TypeVar
 
 from notifications.escaping import collapse_whitespace, escape_for_chat, truncate_line
 from notifications.events import EventType
 
+Event = TypeVar("Event")
 # A message of Discord has 2,000 characters, and the link comes last.
 OUTPUT_LINES, DIGEST_LINES, LINE_CHARACTERS = 5, 8, 160
 # PagerDuty keeps no more of a key.
@@ -87,10 +89,21 @@ def build_message(document: Mapping[str, Any]) -> Message:
     )
 
 
+def select_most_severe(events: Sequence[Event], most: int, get_type: Callable[[Event], str]) -> list[Event]:
+    """Return at most `most` events in their order; those of a lower severity are left out first."""
+    ranks = [_rank_severity(_SEVERITIES[EventType(get_type(event))]) for event in events]
+    places = sorted(range(len(events)), key=ranks.__getitem__, reverse=True)[:most]
+    return [events[place] for place in sorted(places)]
+
+
 def _get_severity(event: EventType, document: Mapping[str, Any]) -> Severity:
     """Return the severity of an event, or the highest one of a digest's events."""
     severities = [_SEVERITIES[EventType(each["event"])] for each in document.get("events", ())]
-    return max(severities, key=list(Severity).index) if severities else _SEVERITIES[event]
+    return max(severities, key=_rank_severity) if severities else _SEVERITIES[event]
+
+
+def _rank_severity(severity: Severity) -> int:
+    return list(Severity).index(severity)
 
 
 def _list_details(document: Mapping[str, Any]) -> Iterator[str]:
@@ -99,7 +112,8 @@ def _list_details(document: Mapping[str, Any]) -> Iterator[str]:
     Documents of the release before lack these fields.
     """
     if events := document.get("events"):
-        yield from (f"• {_format_line(each['text'])}" for each in events[:DIGEST_LINES])
+        listed = select_most_severe(events, DIGEST_LINES, itemgetter("event"))
+        yield from (f"• {_format_line(each['text'])}" for each in listed)
     if started_by := document.get("started_by"):
         yield _format_line(f"Started by {started_by}")
     if approved_by := document.get("approved_by"):

@@ -64,6 +64,20 @@ def test_the_first_event_is_sent_as_it_is_and_the_next_ones_in_one_message(
     assert "• Event 2." in message.body
 
 
+def test_a_failure_after_many_harmless_events_is_listed_in_the_digest_and_sets_its_severity(
+    rule: NotificationRule, project: Scope, receiver: Receiver
+) -> None:
+    tell(project, 60, GONE)
+    notify(NotificationEvent(FAILED, project, "Release #12 failed.", "/deployments/12/"))
+    send_due_notifications()
+    document = receiver.received[-1].document
+    assert document["text"].startswith("61 events in 1 min: 60 × Drift resolved, 1 × Execution failed")
+    assert len(document["events"]) == 50
+    message = build_message(document)
+    assert message.severity == Severity.ERROR
+    assert message.body.splitlines()[-2] == "• Release #12 failed."
+
+
 def test_a_digest_that_is_refused_is_sent_again_before_the_next_one(
     rule: NotificationRule, project: Scope, receiver: Receiver
 ) -> None:
