@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from django.db.models import Exists, OuterRef
+
 from deployments.live.badges import publish_badges_changed
 from guards.masks import SecretMask
 from inventory.drift.attribution import DriftAttributor
@@ -93,6 +95,7 @@ _RELATIONS: Final = (
     "ecs_service__infrastructure__environment__scope",
     "ecs_service__service",
 )
+ORPHANED_REASON: Final = "Slipway no longer deploys the ECS service."
 GONE_REASON: Final = "The ECS service was deleted."
 
 
@@ -146,16 +149,20 @@ def update_comparisons(cluster: SyncedCluster, cursor: DriftCursor, now: datetim
     settled = [row for row in ecs_services if row.name not in context.desired_state.settling]
     ready = [row for row in settled if not is_unread_revision(context, row)]
     _compare_services(context, ready, _get_or_create_comparisons(ecs_services))
-    _delete_orphaned_comparisons(cluster)
+    delete_orphaned_comparisons(cluster.pk)
     TaskDefinitionRevision.objects.filter(arn__in=arns).update(used_at=now)
     return IncompleteComparisons(
         has_unread_revisions=len(ready) < len(settled), is_settling=len(settled) < len(ecs_services)
     )
 
 
-def _delete_orphaned_comparisons(cluster: SyncedCluster) -> None:
-    """Delete the comparisons of ECS services that Slipway no longer deploys."""
+def delete_orphaned_comparisons(cluster: int) -> None:
+    """Delete the comparisons of ECS services that Slipway no longer deploys, and notify about their drift."""
     orphaned = DriftComparison.objects.filter(ecs_service__cluster=cluster, ecs_service__service=None)
+    drifted = Exists(Drift.objects.filter(comparison=OuterRef("pk"), resolved_at=None))
+    for comparison in orphaned.filter(drifted).select_related(*_RELATIONS):
+        comparison.state, comparison.reason = DriftComparison.State.NOT_COMPARED, ORPHANED_REASON
+        notify(build_drift_resolved(comparison))
     if orphaned.delete()[0]:
         publish_badges_changed()
 

@@ -6,8 +6,8 @@ from django.db import transaction
 
 from catalog.operations import delete_service
 from deployments.models import Execution, StageExecution
+from inventory.drift.findings import delete_orphaned_comparisons
 from inventory.models.adoption import Adoption
-from inventory.models.drift import DriftComparison
 from inventory.operations.adoptions import assign_owner
 from inventory.queries.drift import EDIT_ENVIRONMENT
 from pipelines.models import Pipeline
@@ -54,9 +54,7 @@ def undo_adoption(*, actor: User, adoption: Adoption) -> Adoption:
         if service is not None:
             delete_service(actor=actor, service=service)
         assign_owner(adoption.ecs_service, None, None)
-        DriftComparison.objects.filter(
-            ecs_service__service=None, ecs_service__cluster=adoption.ecs_service.cluster_id
-        ).delete()
+        delete_orphaned_comparisons(adoption.ecs_service.cluster_id)
         record_audit_entry(actor=actor, action="adoption.undo", thing=adoption, before=before)
     adoption.refresh_from_db()
     return adoption

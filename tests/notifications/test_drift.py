@@ -3,12 +3,15 @@
 from django.utils import timezone
 
 from catalog.models import Service
+from catalog.operations import delete_service
 from deployments.models import StepExecution
 from inventory.models.drift import Drift
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from notifications.events import EventType
 from notifications.outbox_sender import send_due_notifications
-from rbac.models import Scope
+from pipelines.models import Pipeline
+from pipelines.operations.pipelines import delete_pipeline
+from rbac.models import Scope, User
 from tests.deployments.conftest import _full_buckets, drive
 from tests.fixtures.engine_driver import Drive
 from tests.inventory.drift.scans import run_whole_scan, scan_after_sync
@@ -96,3 +99,18 @@ def test_the_drift_of_an_ecs_service_whose_pair_was_deployed_is_over(
         send_due_notifications()
     assert receiver.events == ["drift.found", "drift.gone"]
     assert "The last deployment went to myapp__2" in receiver.received[-1].document["text"]
+
+
+def test_the_drift_of_a_deleted_service_is_over(drive: Drive, receiver: Receiver, ruled: Ruled) -> None:
+    find_drift_after_deployment(drive, ruled)
+    admin = User.objects.get(username="admin")
+    for pipeline in Pipeline.objects.all():
+        delete_pipeline(actor=admin, pipeline=pipeline)
+    delete_service(actor=admin, service=Service.objects.get(identifier="myapp"))
+    for _ in range(2):
+        scan_after_sync()
+        send_due_notifications()
+    assert receiver.events == ["drift.found", "drift.gone"]
+    document = receiver.received[-1].document
+    assert (document["status"], document["url"]) == ("NOT_COMPARED", receiver.received[0].document["url"])
+    assert "Slipway no longer deploys the ECS service." in document["text"]
