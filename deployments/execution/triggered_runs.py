@@ -1,5 +1,7 @@
 """Runs that triggers start: the same operation as a run by hand, with its checks."""
 
+from dataclasses import replace
+
 from deployments.execution.operations import get_default_artifact, run_pipeline
 from deployments.execution.planning.run_requests import validate_run
 from deployments.execution.policy_checks import RunSettings, require_run_allowed
@@ -32,6 +34,8 @@ class TriggeredRunStarter:
             artifact_tag=run.tag,
             inputs=run.inputs,
         )
+        if digest := _find_digest(run):
+            request = replace(request, artifact=request.artifact | {"digest": digest})
         targets = freezes.list_targets(request.targets)
         freezes.check_freeze_override(run.actor, run.pipeline.scope, targets, override=False)
         require_run_allowed(run.pipeline, request, RunSettings(run.actor, cause=run.cause))

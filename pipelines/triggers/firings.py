@@ -1,7 +1,7 @@
 """Waiting firings, which one worker each turns into a run, or into the reason why there is none."""
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -59,26 +59,30 @@ def process_firing(pk: uuid.UUID, now: datetime) -> bool:
     try:
         # The run and the end of its firing are one commit: a death before it leaves neither.
         with transaction.atomic():
-            run = get_run_starter().start(build_run(firing.trigger, decision, firing))
-            _end(firing, STARTED, "", now, run=run, decision=decision.to_json())
+            key = f"trigger:{firing.pk}"
+            run = build_run(firing.trigger, decision, firing.summary, firing.values, key)
+            started = get_run_starter().start(run)
+            _end(firing, STARTED, "", now, run=started, decision=decision.to_json())
     except EXPECTED_ERRORS as refused:
         _end(firing, REFUSED, describe_refusal(refused), now, decision=decision.to_json())
     return True
 
 
-def build_run(trigger: Trigger, decision: Decision, firing: TriggerFiring | None = None) -> TriggeredRun:
-    """Return the run of a decision, or that of a trial without a firing."""
+def build_run(
+    trigger: Trigger, decision: Decision, summary: str, event_values: Mapping[str, Any], key: str = ""
+) -> TriggeredRun:
+    """Return the run of a decision about an event; that of a trial has no key."""
     account = trigger.service_account
     if account is None:
         raise Conflict("The service account of the trigger was deleted. Choose another one.")
-    values = firing.values if firing and firing.values.get("tag") == decision.tag else {}
+    values = event_values if event_values.get("tag") == decision.tag else {}
     return TriggeredRun(
         actor=account.user,
         pipeline=trigger.pipeline,
         tag=decision.tag,
         inputs=decision.inputs,
-        key=f"trigger:{firing.pk}" if firing else "",
-        cause=f"{trigger.name}: {firing.summary}"[:255] if firing else "",
+        key=key,
+        cause=f"{trigger.name}: {summary}"[:255],
         repository=str(values.get("repository") or ""),
         digest=str(values.get("digest") or ""),
     )

@@ -40,7 +40,7 @@ def try_event(trigger: Trigger, summary: str, values: Mapping[str, Any], payload
     refusal = decision.refusal
     if decision.starts_run:
         try:
-            get_run_starter().check(build_run(trigger, decision))
+            get_run_starter().check(build_run(trigger, decision, summary, values))
         except EXPECTED_ERRORS as refused:
             refusal = describe_refusal(refused)
     return Trial(summary, values, decision, refusal)

@@ -14,6 +14,9 @@ from deployments.models import Execution
 from pipelines import tasks
 from pipelines.models import Trigger, TriggerFiring
 from pipelines.triggers.kinds.image import ImagePush
+from pipelines.triggers.trials import try_payload
+from policies.operations import PolicyRuleSpec, create_rule
+from rbac.models import User
 from tests.api.sample_project import World
 from web.http.problems import BadInput
 
@@ -160,3 +163,17 @@ def test_one_request_with_several_tags_starts_a_run_for_each(pushed: Trigger) ->
     assert len(response.json()["firings"]) == 2
     tags = Execution.objects.exclude(cause="").values_list("tag", flat=True)
     assert sorted(tags) == ["v2", "v3"]
+
+
+def test_a_trial_evaluates_policy_rules_on_cause_and_digest_as_a_run_does(
+    pushed: Trigger, admin: User
+) -> None:
+    Artifact.objects.update(image="registry.example/acme/myapp")
+    spec = PolicyRuleSpec(
+        "Digests", "Run", "artifact.digest != '' && cause != ''", "Push the image again.", "REFUSE"
+    )
+    create_rule(actor=admin, scope=pushed.scope, identifier="digests", spec=spec)
+    [with_digest] = try_payload(pushed, notification())
+    assert (with_digest.refusal, with_digest.starts_run) == ("", True)
+    [without_digest] = try_payload(pushed, docker_hub())
+    assert without_digest.refusal.startswith("A policy rule refuses this run.")
