@@ -93,8 +93,14 @@ def describe_refusal(error: Exception) -> str:
     if isinstance(error, Http404):
         return f"{error} The service account needs access to the pipeline."
     content = convert_exception(error) or {"detail": str(error)}
-    details = [f"{item['path']}: {item['message']}" for item in content.get("errors", ()) if item.get("path")]
-    return " ".join([str(content["detail"]), *([f"({'; '.join(details)})"] if details else [])])
+    detail = str(content["detail"])
+    details = [
+        f"{item['path']}: {item['message']}" if item.get("path") else str(item["message"])
+        for item in content.get("errors", ())
+        # That of a missing permission is its name, which the detail has.
+        if item.get("path") or item["message"] not in detail
+    ]
+    return f"{detail} ({'; '.join(details)})" if details else detail
 
 
 def record_crash(pk: uuid.UUID, error: Exception) -> None:

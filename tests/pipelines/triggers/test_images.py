@@ -176,4 +176,5 @@ def test_a_trial_evaluates_policy_rules_on_cause_and_digest_as_a_run_does(
     [with_digest] = try_payload(pushed, notification())
     assert (with_digest.refusal, with_digest.starts_run) == ("", True)
     [without_digest] = try_payload(pushed, docker_hub())
-    assert without_digest.refusal.startswith("A policy rule refuses this run.")
+    assert without_digest.refusal.startswith("A policy rule refuses this run. (Policy rule Digests (")
+    assert without_digest.refusal.endswith("/digests): Push the image again.)")
