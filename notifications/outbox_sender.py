@@ -6,9 +6,11 @@ from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from guards.limits import NOTIFICATION_ATTEMPTS, NOTIFICATION_HOURS
@@ -44,7 +46,7 @@ FAILED = Notification.Status.FAILED
 # Parallel deliveries, each for another rule: the events of one rule stay in order, and a hanging one blocks
 # only itself.
 MOST_PARALLEL_SENDS: Final = 16
-# No new delivery starts after the first time; after the second, unfinished ones are left to their lease.
+# No new delivery starts after the first time; after the second, unfinished ones record their own results.
 CLAIM_WINDOW_SECONDS, ROUND_SECONDS = 20.0, 38.0
 # Interval for finding new due notifications during deliveries.
 POLL_SECONDS: Final = 1.0
@@ -105,6 +107,7 @@ class OutboxSender:
                 done, _ = wait(self._running, max(0.0, min(POLL_SECONDS, remaining_seconds)), FIRST_COMPLETED)
                 if not done and remaining_seconds <= 0:
                     logger.warning("%s receivers did not answer in time", len(self._running))
+                    self._record_late_results()
                     break
                 for future in done:
                     record_result(self._running.pop(future), _get_result(future), self._now())
@@ -128,8 +131,25 @@ class OutboxSender:
         self._tries += len(claimed)
         return bool(claimed)
 
+    def _record_late_results(self) -> None:
+        """Let the threads of unfinished deliveries record their results; a newer claim makes them void."""
+        for future, claim in self._running.items():
+            future.add_done_callback(partial(_record_late_result, claim, self._now))
+
     def _get_elapsed(self) -> float:
         return time.monotonic() - self._began
+
+
+def _record_late_result(
+    claimed: ClaimedNotification, now: Callable[[], datetime], future: Future[DeliveryResult]
+) -> None:
+    if future.cancelled():
+        return
+    try:
+        record_result(claimed, _get_result(future), now())
+    finally:
+        # The connection of this thread, which ends.
+        connection.close()
 
 
 def _get_result(future: Future[DeliveryResult]) -> DeliveryResult:
