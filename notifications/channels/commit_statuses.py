@@ -3,7 +3,7 @@
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from guards.address_policy import AddressPolicy
@@ -24,6 +24,8 @@ from notifications.events import EventType, NotificationEvent, ReportedState
 _REPOSITORY: Final = re.compile(r"[\w.-]+(/[\w.-]+)+\Z", re.ASCII)
 _REPOSITORY_CHARACTERS: Final = 255
 _COMMIT: Final = re.compile(r"[0-9a-fA-F]{7,64}\Z")
+# Of a whole hash; GitHub and GitLab have SHA-1.
+_HASH_DIGITS: Final = 40
 # Every other event leaves the execution running.
 _STATES: Final = {
     EventType.EXECUTION_SUCCEEDED: ReportedState.SUCCEEDED,
@@ -119,6 +121,9 @@ class CommitStatusChannel(Channel):
     default_url: ClassVar[str]
     # What a test reads with the token, below the API's URL, without a repository.
     test_path: ClassVar[str]
+    # Where the repository tells of a commit, and the name of its hash there.
+    commit_path: ClassVar[str]
+    commit_field: ClassVar[str]
     takes_digests: ClassVar[bool] = False
     reports_commits: ClassVar[bool] = True
     replaces_older: ClassVar[bool] = True
@@ -148,9 +153,26 @@ class CommitStatusChannel(Channel):
                 repository = delivery.options.get("repository", "")
                 url = self.get_repository_url(base, repository) if repository else f"{base}/{self.test_path}"
                 return DeliveryResult(api.send("GET", url).status_code)
-            return self.report(api, base, _build_report(delivery))
+            report = _build_report(delivery)
+            if len(report.commit) < _HASH_DIGITS:
+                report = replace(report, commit=self._find_commit(api, base, report))
+            return self.report(api, base, report)
         except ServiceRefused as refusal:
             return refusal.result
+
+    def _find_commit(self, api: JsonApi, base: str, report: CommitReport) -> str:
+        """Return the whole hash of a commit: statuses and deployments are found by nothing else.
+
+        Raises `ServiceRefused`.
+        """
+        path = self.commit_path.format(report.commit)
+        answer = api.send("GET", f"{self.get_repository_url(base, report.repository)}/{path}")
+        document = answer.parse()
+        commit = str(document.get(self.commit_field) or "") if isinstance(document, dict) else ""
+        if not commit.startswith(report.commit.lower()) or not _COMMIT.match(commit):
+            reason = f"{self.service} answered without the hash of commit {report.commit}."
+            raise ServiceRefused(DeliveryResult(answer.status_code, reason))
+        return commit
 
     @abstractmethod
     def build_headers(self, token: str) -> dict[str, str]:

@@ -30,6 +30,9 @@ class GitHubChannel(CommitStatusChannel):
         is_required=False,
     )
     test_path = "rate_limit"
+    # https://docs.github.com/en/rest/commits/statuses#get-the-combined-status-for-a-specific-reference:
+    # the token may read statuses, but perhaps no commits.
+    commit_path, commit_field = "commits/{}/status", "sha"
     key = ChannelInput(
         "Token",
         "With write access to commit statuses and deployments of the repository. It is not shown again.",

@@ -34,6 +34,8 @@ class GitLabChannel(CommitStatusChannel):
         is_required=False,
     )
     test_path = "user"
+    # https://docs.gitlab.com/api/commits/#get-a-single-commit
+    commit_path, commit_field = "repository/commits/{}", "id"
     key = ChannelInput(
         "Token",
         "A project access token with the scope api. It is not shown again.",

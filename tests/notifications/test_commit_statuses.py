@@ -43,6 +43,8 @@ class GitService:
 
     def answer(self, request: Received) -> Answer:
         parts = urlsplit(request.path)
+        if "/commits/" in parts.path:
+            return 200, {}, json.dumps({"sha": COMMIT, "id": COMMIT}).encode()
         if "/statuses/" in parts.path:
             return self._set_status(json.loads(request.body))
         if parts.path.endswith("/statuses") and not request.body:
@@ -51,6 +53,8 @@ class GitService:
             return self._change_deployment(parts.path, request)
         if request.body:
             row = {"id": len(self.deployments) + 7, **json.loads(request.body)}
+            commit = row.get("sha") or row["ref"]
+            row["sha"] = COMMIT if COMMIT.startswith(commit) else commit
             self.deployments.append(row)
             return 201, {}, json.dumps(row).encode()
         wanted = dict(parse_qsl(parts.query))
@@ -152,6 +156,18 @@ def test_the_state_of_an_execution_stands_at_its_commit_and_deployment(
     assert first.path == f"{path}/statuses/{COMMIT}"
     header = first.headers["Authorization" if is_github else "PRIVATE-TOKEN"]
     assert header == (f"Bearer {TOKEN}" if is_github else TOKEN)
+
+
+def test_a_commit_that_a_tag_shortens_is_reported_by_its_whole_hash(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    for event in (STARTED, SUCCEEDED):
+        tell(project, event, variables={"sha": COMMIT[:7]})
+        send_due_notifications()
+    paths = [request.path for request in receiver.received if "/statuses/" in request.path]
+    assert {path.split("/statuses/")[1] for path in paths if not path.endswith("/statuses")} == {COMMIT}
+    (deployment,) = git.deployments
+    assert git.states[-1] == (deployment["id"], "success")
 
 
 def test_a_token_may_end_with_a_line_break(
