@@ -203,9 +203,11 @@ class SyncCursor:
         """Return the cursor after a page of a list.
 
         `stored` need not be described again; `ended` are described too after the last page. Raises
-        `InvalidAwsResponse` for an invalid page token.
+        `InvalidAwsResponse` for an invalid page token, and for a page without a list: everything would end.
         """
-        _, member, _ = _LIST_CALLS[self.phase]
+        operation, member, _ = _LIST_CALLS[self.phase]
+        if not isinstance(response.get(member), list | tuple):
+            raise InvalidAwsResponse(f"The response of {operation} has no {member}.")
         skip, token = set(stored), self._read_next_token(response)
         new = tuple(arn for arn in list_arns(response, member) if arn not in skip)
         ended_arns = () if token else tuple(ended)

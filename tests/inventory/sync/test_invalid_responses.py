@@ -128,6 +128,22 @@ def test_a_list_that_cannot_be_followed_ends_nothing(cluster: SyncedCluster) -> 
         assert ServiceInstance.objects.filter(stopped_at=None).count() == 1
 
 
+@pytest.mark.parametrize("operation", ["ListServices", "ListTasks"])
+def test_a_response_without_its_list_ends_nothing(cluster: SyncedCluster, operation: str) -> None:
+    sync(cluster, LargeCluster(1, 1))
+
+    class WithoutList(LargeCluster):
+        def call(self, service: str, called: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            return {} if called == operation else super().call(service, called, params)
+
+    SyncedCluster.objects.update(due_at=get_database_time())
+    run_scan(SyncScan, cluster.pk, lambda *_: WithoutList(1, 1))
+    cluster.refresh_from_db()
+    assert cluster.failure.startswith(f"The response of {operation} has no ")
+    assert EcsServiceRecord.objects.filter(gone_at=None).count() == 1
+    assert ServiceInstance.objects.filter(stopped_at=None).count() == 1
+
+
 def test_names_that_are_too_long_stay_different_and_find_their_service(cluster: SyncedCluster) -> None:
     long_names = ["n" * 300 + end for end in "ab"]
 
