@@ -19,11 +19,12 @@ from inventory.models.adoption import Adoption
 from inventory.models.drift import TaskDefinitionRevision
 from inventory.models.instances import EcsServiceRecord, SyncedCluster
 from inventory.sync.column_values import clean_document
-from inventory.sync.cursor import ReadCall, read_next_token
+from inventory.sync.cursor import InvalidAwsResponse, ReadCall, read_next_token
 from inventory.sync.ecs_payloads import AwsPayload, list_payloads
 
 SCALING_SERVICE: Final = "application-autoscaling"
 TARGETS, POLICIES, REVISIONS, TRAFFIC = "targets", "policies", "revisions", "traffic"
+_LIST_MEMBERS: Final = {TARGETS: "ScalableTargets", POLICIES: "ScalingPolicies"}
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,15 @@ class DriftCursor:
     def after_response(self, cluster: str, response: Mapping[str, Any]) -> Self:
         """Return the cursor after a response.
 
-        Raises `InvalidAwsResponse` for an invalid page token.
+        Raises `InvalidAwsResponse` for an invalid page token, and for a page of auto scaling without a list:
+        all targets and policies would differ.
         """
         if self.phase == TRAFFIC:
             traffic = self.traffic.after_response(response)
             return replace(self, calls=self.calls + 1, traffic=traffic)._advance_phase()
+        member = _LIST_MEMBERS.get(self.phase)
+        if member and not isinstance(response.get(member), list | tuple):
+            raise InvalidAwsResponse(f"The response about auto scaling has no {member}.")
         token = read_next_token(response, "NextToken", previous_token=self.token, call_count=self.calls)
         advanced = replace(self, calls=self.calls + 1, token=token)
         if self.phase == TARGETS:

@@ -14,7 +14,7 @@ from deployments.journal import rate_limits
 from inventory.drift import clusters
 from inventory.drift.cursor import create_cursor
 from inventory.drift.drift_scan import DriftScan
-from inventory.models.drift import ClusterDriftScan, DriftComparison
+from inventory.models.drift import ClusterDriftScan, Drift, DriftComparison
 from inventory.models.instances import SyncedCluster, SyncPause
 from inventory.sync.pauses import LONGEST_PAUSE, claim_trial
 from inventory.sync.scans.runner import run_scan
@@ -169,3 +169,24 @@ def test_auto_scaling_that_may_not_be_read_keeps_nothing_else_from_being_compare
     assert ClusterDriftScan.objects.exclude(scaling_read_error="").count() == 2
     assert set(DriftComparison.objects.values_list("state", flat=True)) == {"DRIFTED", "IN_STEP"}
     assert not DriftComparison.objects.filter(reason="").exists()
+
+
+@pytest.mark.parametrize("operation", ["DescribeScalableTargets", "DescribeScalingPolicies"])
+def test_a_response_about_auto_scaling_without_its_list_is_no_drift(
+    synced_world: World, operation: str
+) -> None:
+    synced_world.scan_all()
+    before = sorted(Drift.objects.filter(resolved_at=None).values_list("pk", flat=True))
+
+    class WithoutList(Account):
+        def call(self, service: str, called: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            return {} if called == operation else super().call(service, called, params)
+
+    for account in synced_world.accounts.values():
+        account.__class__ = WithoutList
+    ClusterDriftScan.objects.update(due_at=get_database_time(), compared_at=None)
+    tick(next(iter(synced_world.accounts.values())))
+    assert sorted(Drift.objects.filter(resolved_at=None).values_list("pk", flat=True)) == before
+    assert ClusterDriftScan.objects.filter(
+        failure__startswith="The response about auto scaling has no"
+    ).exists()
