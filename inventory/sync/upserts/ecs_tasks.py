@@ -118,7 +118,8 @@ def upsert_tasks(cluster: SyncedCluster, response: object, now: datetime) -> Non
     """
     by_arn = {arn: task for task in list_payloads(response, "tasks") if (arn := task.text("taskArn"))}
     rows = ServiceInstance.objects.filter(cluster=cluster, arn__in=list(by_arn))
-    fingerprints, unassigned = {}, set()
+    fingerprints: dict[str, str] = {}
+    unassigned: set[str] = set()
     for arn, fingerprint, ecs_service in rows.values_list("arn", "fingerprint", "ecs_service"):
         fingerprints[arn] = fingerprint
         if ecs_service is None and parse_service_name(by_arn[arn]):
