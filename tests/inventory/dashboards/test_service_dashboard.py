@@ -1,5 +1,7 @@
 """The dashboard of a service: one page about all that runs of it, and the way back to what ran before."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -50,6 +52,18 @@ def test_tasks_are_counted_by_version_and_drawn_by_zone(world: World, reader: Cl
     assert "us-east-1b" in text
     assert text.count('class="task healthy"') == 3 + 1, "three tasks and the legend"
     assert text.count('class="task healthy old"') == 1 + 1
+
+
+@pytest.mark.django_db
+def test_a_service_that_sync_listed_without_a_change_is_as_new_as_the_list(
+    world: World, reader: Client
+) -> None:
+    read_at, listed_at = (timezone.now() - timedelta(minutes=minutes) for minutes in (14, 1))
+    EcsServiceRecord.objects.update(seen_at=read_at, listed_at=listed_at)
+    panel = read_page(reader, world).partition("ecs-service-panel")[2]
+    assert "synced" in panel
+    synced = panel.partition("synced ")[2].partition("</span>")[0]
+    assert f"{listed_at:%Y-%m-%dT%H:%M}" in synced
 
 
 @pytest.mark.django_db
