@@ -199,7 +199,8 @@ class DashboardServiceDocument(RunningServiceDocument):
     usage = UsageDocument(allow_null=True, help_text="Null until the first read.")
     drift = ServiceDriftDocument(allow_null=True, help_text="Null until the first comparison.")
     kept_back = serializers.DictField(
-        child=serializers.CharField(), help_text="Missing IAM action by AWS operation."
+        child=serializers.CharField(),
+        help_text="Missing IAM action by AWS operation; empty for a read that failed otherwise.",
     )
 
 
