@@ -42,8 +42,10 @@ def release_digests(now: datetime) -> int:
 
 
 def _list_collected(now: datetime) -> QuerySet[Notification]:
+    # One that is being sent, since before its rule had digests, may be delivered by itself.
+    unclaimed = Q(claimed_until=None) | Q(claimed_until__lte=now)
     return Notification.objects.filter(
-        status=WAITING, due_at__lte=now, rule__digest_minutes__gt=0, released_at=None
+        unclaimed, status=WAITING, due_at__lte=now, rule__digest_minutes__gt=0, released_at=None
     )
 
 

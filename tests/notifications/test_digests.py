@@ -4,13 +4,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from notifications.channels.base import DeliveryResult
 from notifications.channels.messages import Severity, build_message
 from notifications.digests import release_digests
 from notifications.events import EventType, NotificationEvent
 from notifications.models import Notification, NotificationRule
 from notifications.operations import create_test_notification, resend_notification
 from notifications.outbox import notify
-from notifications.outbox_sender import has_due_notifications, send_due_notifications
+from notifications.outbox_sender import (
+    claim_due_notifications,
+    has_due_notifications,
+    record_result,
+    send_due_notifications,
+)
 from rbac.models import Scope, User
 from tests.fixtures.threads import run_concurrently
 from tests.notifications.conftest import Ruled
@@ -62,6 +68,21 @@ def test_the_first_event_is_sent_as_it_is_and_the_next_ones_in_one_message(
     message = build_message(document)
     assert message.severity == Severity.ERROR
     assert "• Event 2." in message.body
+
+
+def test_an_event_that_is_being_sent_as_its_rule_gets_digests_is_sent_once(
+    ruled: Ruled, project: Scope, receiver: Receiver
+) -> None:
+    ruled(project, FAILED)
+    tell(project, 1)
+    (claimed,) = claim_due_notifications(later(0), 1)
+    NotificationRule.objects.update(digest_minutes=MINUTES)
+    tell(project, 1)
+    release_digests(later(0))
+    record_result(claimed, DeliveryResult(204), later(0))
+    send_due_notifications()
+    assert receiver.events == ["execution.failed"], "no digest repeats the first one"
+    assert list(Notification.objects.values_list("status", flat=True)) == ["DELIVERED", "DELIVERED"]
 
 
 def test_a_failure_after_many_harmless_events_is_listed_in_the_digest_and_sets_its_severity(
