@@ -8,11 +8,16 @@ from django.utils import timezone
 
 from connectors.file_store import filter_folder_contents
 from connectors.models import FileDeletion, FileNode
-from connectors.operations.files import build_audit_values, create_parent_folders, require_for_all
+from connectors.operations.files import (
+    build_audit_values,
+    create_parent_folders,
+    lock_node,
+    require_for_all,
+)
 from connectors.usages import require_unused_file
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
-from rbac.policy import require
+from rbac.policy import NotVisible, require
 from web.http.problems import Conflict
 
 DELETED_FILE_DAYS = 30
@@ -24,10 +29,12 @@ def delete_file(
     """Delete a file with its history, or a folder: an empty one, or any `with_content`.
 
     It can be restored for 30 days. Raises `Conflict` for a folder with content, and `ResourceInUse` for a
-    used file, unless `although_used`. The content needs the permission too.
+    used file, unless `although_used`. Raises `NotVisible` or `Conflict` for one that was deleted or moved
+    meanwhile. The content needs the permission too.
     """
     require(actor, "core_file_delete", node)
     with transaction.atomic():
+        lock_node(node)
         contents = filter_folder_contents(FileNode.objects.filter(scope=node.scope), node.path)
         content_count = contents.count() if node.is_folder else 0
         if content_count and not with_content:
@@ -51,12 +58,14 @@ def delete_file(
 def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
     """Restore the nodes of a deletion, and return the deleted file or folder.
 
-    Raises `Conflict` if one of the paths is in use again.
+    Raises `Conflict` if one of the paths is in use again, `NotVisible` if somebody else restored or purged
+    them meanwhile.
     """
     require(actor, "core_file_edit", deletion)
     deleted = FileNode.with_deleted.filter(deletion=deletion)
     require_for_all(actor, "core_file_edit", deleted)
     with transaction.atomic():
+        _lock_deletion(deletion)
         paths = list(deleted.values_list("path", flat=True))
         existing = FileNode.objects.filter(scope=deletion.scope, path__in=paths).order_by("path").first()
         if existing is not None:
@@ -75,12 +84,19 @@ def undelete_files(*, actor: User, deletion: FileDeletion) -> FileNode:
 
 
 def purge_deletion(*, actor: User, deletion: FileDeletion) -> None:
-    """Delete the nodes of a deletion permanently."""
+    """Delete the nodes of a deletion permanently. Raises `NotVisible` if they were restored meanwhile."""
     require(actor, "core_file_delete", deletion)
     require_for_all(actor, "core_file_delete", FileNode.with_deleted.filter(deletion=deletion))
     with transaction.atomic():
+        _lock_deletion(deletion)
         record_audit_entry(actor=actor, action="file.forget", thing=deletion, before={"path": deletion.path})
         _purge(FileDeletion.objects.filter(pk=deletion.pk))
+
+
+def _lock_deletion(deletion: FileDeletion) -> None:
+    """Lock a deletion until the transaction ends. Raises `NotVisible` if it was undone or purged."""
+    if FileDeletion.objects.select_for_update().filter(pk=deletion.pk).first() is None:
+        raise NotVisible(f"Somebody restored {deletion.path} meanwhile, or deleted it permanently.")
 
 
 def _filter_with_contents(nodes: QuerySet[FileNode], node: FileNode) -> QuerySet[FileNode]:

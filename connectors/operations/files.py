@@ -19,6 +19,7 @@ from connectors.usages import require_unused_file
 from guards.limits import PATH_CHARACTERS
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
+from rbac.operations.row_locks import lock_row
 from rbac.policy import Forbidden, NotVisible, can, filter_visible, require
 from web.http.problems import BadInput, Conflict, VersionConflict
 
@@ -88,6 +89,15 @@ def create_parent_folders(actor: User, scope: Scope, path: str) -> None:
             )
         elif not is_folder_by_path[folder]:
             raise Conflict(f"{folder} is a file, so it cannot contain files.")
+
+
+def lock_node(node: FileNode) -> None:
+    """Lock a file or folder until the transaction ends.
+
+    Raises `NotVisible` if it was deleted meanwhile, `Conflict` if it was moved.
+    """
+    if lock_row(node).path != node.path:
+        raise Conflict(f"Somebody moved {node.path} meanwhile. Reload the page.")
 
 
 def require_for_all(actor: User, permission: str, nodes: QuerySet[FileNode]) -> None:
@@ -164,9 +174,9 @@ def _insert_node(node: FileNode) -> FileNode:
 def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = False) -> FileNode:
     """Move a file, or a folder with its content, to another path in the same scope, with its history.
 
-    Raises `BadInput` for an invalid path, `Conflict` for a used path. Raises `ResourceInUse` if the old path
-    is referenced, unless `although_used`. The scope needs the permission too: the content and
-    the new path are not the node's own.
+    Raises `BadInput` for an invalid path, `Conflict` for a used path or a file that was moved meanwhile.
+    Raises `ResourceInUse` if the old path is referenced, unless `although_used`. The scope needs the
+    permission too: the content and the new path are not the node's own.
     """
     require(actor, "core_file_edit", node)
     old, path = node.path, normalize_path(path)
@@ -179,6 +189,7 @@ def move_file(*, actor: User, node: FileNode, path: str, although_used: bool = F
     if not can(actor, "core_file_edit", node.scope):
         raise Forbidden("core_file_edit")
     with transaction.atomic():
+        lock_node(node)
         if FileNode.objects.filter(scope=node.scope, path=path).exists():
             raise Conflict(f"A file or folder {path} already exists.")
         if not although_used:

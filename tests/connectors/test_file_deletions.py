@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from connectors.file_store import FileNotInStore, read_files
 from connectors.models import FileDeletion, FileNode, FileVersion
-from connectors.operations import delete_file, purge_deletion, save_file, undelete_files
+from connectors.operations import delete_file, move_file, purge_deletion, save_file, undelete_files
 from connectors.queries import list_folder_contents
 from rbac.models import AuditEntry, Scope, User
 from rbac.policy import Forbidden, NotVisible
@@ -95,3 +95,42 @@ def test_the_page_has_it_back(project: Scope, admin: User, browse: Callable[[Use
     assert "is restored with its history" in back
     client.post(f"/files/deleted/{FileDeletion.objects.get().pk}/forget/")
     assert not FileDeletion.objects.exists()
+
+
+def test_a_file_is_deleted_once_although_two_saw_it(project: Scope, admin: User) -> None:
+    node = save(admin, project, "/a.yaml")
+    seen = FileNode.objects.get(pk=node.pk)
+    deletion = delete_file(actor=admin, node=node)
+    with pytest.raises(NotVisible, match="deleted /a.yaml meanwhile"):
+        delete_file(actor=admin, node=seen)
+    with pytest.raises(NotVisible, match="deleted /a.yaml meanwhile"):
+        move_file(actor=admin, node=seen, path="/b.yaml")
+    assert FileDeletion.objects.get() == deletion
+    assert undelete_files(actor=admin, deletion=deletion).path == "/a.yaml"
+
+
+def test_a_folder_that_was_moved_meanwhile_keeps_its_content(project: Scope, admin: User) -> None:
+    save(admin, project, "/f/a.yaml")
+    folder = FileNode.objects.get(path="/f")
+    seen = FileNode.objects.get(pk=folder.pk)
+    move_file(actor=admin, node=folder, path="/g")
+    with pytest.raises(Conflict, match="moved /f meanwhile"):
+        delete_file(actor=admin, node=seen)
+    with pytest.raises(Conflict, match="moved /f meanwhile"):
+        move_file(actor=admin, node=seen, path="/h")
+    assert set(FileNode.objects.values_list("path", flat=True)) == {"/g", "/g/a.yaml"}
+
+
+def test_a_deletion_is_undone_or_purged_once(project: Scope, admin: User) -> None:
+    restored, purged = (
+        delete_file(actor=admin, node=save(admin, project, path)) for path in ("/a.yaml", "/b.yaml")
+    )
+    seen = {deletion.path: FileDeletion.objects.get(pk=deletion.pk) for deletion in (restored, purged)}
+    undelete_files(actor=admin, deletion=restored)
+    purge_deletion(actor=admin, deletion=purged)
+    for deletion in seen.values():
+        with pytest.raises(NotVisible, match="restored .* meanwhile"):
+            undelete_files(actor=admin, deletion=deletion)
+        with pytest.raises(NotVisible, match="restored .* meanwhile"):
+            purge_deletion(actor=admin, deletion=deletion)
+    assert AuditEntry.objects.filter(action__in=("file.undelete", "file.forget")).count() == 2
