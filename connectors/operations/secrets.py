@@ -19,13 +19,14 @@ from connectors.operations.identifiers import (
 from connectors.operations.references import require_usable_reference
 from connectors.secret_managers.base import SecretReference, SecretUnreadable
 from connectors.secret_values import fetch_secret_value
+from connectors.usages import find_usages
 from guards.limits import PATH_PART_CHARACTERS, SECRET_BYTES
 from guards.masks import MIN_SECRET_CHARACTERS
 from guards.text import find_size_problem, find_text_problem
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
 from rbac.policy import require
-from web.http.problems import BadInput
+from web.http.problems import BadInput, ResourceInUse
 
 _SOURCE_FIELDS: Final = (
     "value",
@@ -121,8 +122,10 @@ def update_secret(
 
 
 def delete_secret(*, actor: User, secret: Secret) -> None:
-    """Delete a secret. Raises `Conflict` if a connector uses it."""
+    """Delete a secret. Raises `Conflict` if something uses it."""
     require(actor, "core_secret_delete", secret)
+    if usages := find_usages(secret, actor):
+        raise ResourceInUse(f"{secret} is still in use by {usages}. Remove these references first.")
     try:
         with transaction.atomic():
             record_audit_entry(

@@ -154,7 +154,7 @@ def test_a_connector_without_a_key_lets_go_of_its_secret(connector: Connector, a
 
 
 def test_a_secret_in_use_cannot_be_deleted(connector: Connector, secret: Secret, admin: User) -> None:
-    with pytest.raises(Conflict, match="still in use by connector aws"):
+    with pytest.raises(Conflict, match="still in use by connector AWS"):
         delete_secret(actor=admin, secret=secret)
     delete_connector(actor=admin, connector=connector)
     delete_secret(actor=admin, secret=secret)

@@ -64,6 +64,17 @@ def test_a_secret_that_no_delegate_could_get_is_refused(
     assert error.value.errors[0]["path"] == "script"
 
 
+def test_a_secret_of_a_script_is_deleted_neither_by_the_api_nor_by_its_page(
+    tools: DelegateConfiguration, secret: Secret, admin: User, call: Call, browse: Browse
+) -> None:
+    refused = call(admin).delete(f"/api/v1/secrets/{secret.pk}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "still_used")
+    assert "in use by delegate configuration Tools" in refused.json()["detail"]
+    assert browse(admin).post(f"/secrets/{secret.pk}/delete/").status_code == 409
+    update_configuration(actor=admin, configuration=tools, script="echo")
+    assert call(admin).delete(f"/api/v1/secrets/{secret.pk}").status_code == 204
+
+
 def test_a_secret_in_a_secret_manager_is_refused_with_the_remedy(
     tools: DelegateConfiguration, admin: User, project: Scope
 ) -> None:

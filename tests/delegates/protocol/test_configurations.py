@@ -8,9 +8,10 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from connectors.models import Secret
-from connectors.operations import create_secret, delete_secret, update_secret
+from connectors.operations import create_secret, update_secret
 from delegates.agent import FEATURES
 from delegates.models import ConfigurationRun, Delegate, DelegateConfiguration, DelegateEvent, DelegateToken
+from delegates.operations.configuration_secrets import run_scripts_again
 from delegates.operations.configurations import create_configuration
 from delegates.operations.delegates import disable_delegate, enable_delegate
 from delegates.protocol.configurations import SECRETS_FEATURE
@@ -56,6 +57,12 @@ def take_secrets(agent: Agent) -> Mapping[str, Any]:
     """Take the values of the script of the agent's configuration."""
     delegate = Delegate.objects.get(pk=agent.instance.delegate_id)
     return agent.post("configuration/secrets", {"configuration_id": delegate.configuration_id})
+
+
+def lose_secret(secret: Secret) -> None:
+    """Delete a secret that is in use, which no operation does: the database was restored or edited."""
+    run_scripts_again(secret)
+    secret.delete()
 
 
 def list_refusals() -> list[str]:
@@ -122,10 +129,8 @@ def test_a_configuration_in_a_lost_answer_is_sent_again_until_the_agent_has_it(
     assert beat(agent, revision=second["revision"]) is None
 
 
-def test_a_refused_script_is_refused_once_for_each_revision(
-    agent: Agent, secret: Secret, admin: User
-) -> None:
-    delete_secret(actor=admin, secret=secret)
+def test_a_refused_script_is_refused_once_for_each_revision(agent: Agent, secret: Secret) -> None:
+    lose_secret(secret)
     refused = beat(agent, revision="")
     assert refused is not None
     assert refused["script"] == ""
@@ -146,9 +151,9 @@ def test_an_agent_that_cannot_hide_values_gets_no_script_and_an_event_says_so(
         take_secrets(agent)
 
 
-def test_no_script_is_sent_without_its_secret(agent: Agent, secret: Secret, admin: User) -> None:
+def test_no_script_is_sent_without_its_secret(agent: Agent, secret: Secret) -> None:
     beat(agent)
-    delete_secret(actor=admin, secret=secret)
+    lose_secret(secret)
     assert (beat(agent) or {})["script"] == ""
     with pytest.raises(Conflict, match="No secret"):
         take_secrets(agent)
@@ -219,9 +224,9 @@ def test_values_in_the_report_of_a_run_are_hidden_once_more(
 
 
 def test_the_report_of_a_run_is_hidden_while_its_secret_cannot_be_read(
-    agent: Agent, tools: DelegateConfiguration, secret: Secret, admin: User
+    agent: Agent, tools: DelegateConfiguration, secret: Secret
 ) -> None:
-    delete_secret(actor=admin, secret=secret)
+    lose_secret(secret)
     agent.post("configuration", {"configuration_id": tools.pk, "exit_code": 0, "output": f"got {VALUE}"})
     output = ConfigurationRun.objects.get().output
     assert VALUE not in output
