@@ -2,23 +2,33 @@
 
 import re
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cli.client import ApiClient, parse_scope
 from cli.console import print_text
 from cli.errors import CliError, ExitCode
+from cli.resources.yaml_documents import get_scope_name
 from cli.watch.results import get_label
 
+_MAX_NAMED: Final = 10
 _LABEL: Final = re.compile(r"(?:(?P<pipeline>[\w.$-]+)#)?#?(?P<number>\d{1,9})")
 
 
-def find_resource(client: ApiClient, collection: str, identifier: str, scope: str) -> dict[str, Any]:
-    """Return the only resource of a list with that identifier in a scope.
+def find_resource(
+    client: ApiClient,
+    collection: str,
+    identifier: str,
+    scope: str,
+    *,
+    choose: str = "Choose one with --scope.",
+) -> dict[str, Any]:
+    """Return the resource of a list with that identifier in a scope, else the only one below it.
 
     Raises `CliError` if there is none, or several.
     """
-    rows = list(client.list(collection, identifier=identifier, **parse_scope(scope), limit=10))
+    rows = list_nearest(client, collection, scope, identifier=identifier)
     word = collection.rstrip("s")
     if not rows:
         where = f" in {scope}" if scope else ""
@@ -28,13 +38,24 @@ def find_resource(client: ApiClient, collection: str, identifier: str, scope: st
             code=ExitCode.NOT_FOUND,
         )
     if len(rows) > 1:
-        scopes = ", ".join(row["scope"].removeprefix("account/") for row in rows)
         raise CliError(
-            f"{word.capitalize()} {identifier} exists in several scopes: {scopes}.",
-            next_step="Choose one with --scope.",
+            f"{word.capitalize()} {identifier} exists in several scopes: {_join_scopes(rows)}.",
+            next_step=choose,
             code=ExitCode.USAGE,
         )
     return rows[0]
+
+
+def list_nearest(client: ApiClient, collection: str, scope: str, **filters: Any) -> list[dict[str, Any]]:
+    """Return the rows of exactly a scope if there are any, else those of the scopes below it."""
+    rows = list(client.list(collection, **filters, **parse_scope(scope)))
+    own = [row for row in rows if scope and get_scope_name(row["scope"]) == get_scope_name(scope)]
+    return own or rows
+
+
+def _join_scopes(rows: Sequence[Mapping[str, Any]]) -> str:
+    scopes = [row["scope"].removeprefix("account/") for row in rows]
+    return ", ".join([*scopes[:_MAX_NAMED], *(["…"] if len(scopes) > _MAX_NAMED else [])])
 
 
 def list_limited(client: ApiClient, collection: str, limit: int, **filters: Any) -> list[dict[str, Any]]:

@@ -154,7 +154,8 @@ def _show_run(
 
 def _find_connector(client: ApiClient, name: str) -> int:
     scope, _, identifier = name.rpartition("/")
-    return int(find_resource(client, "connectors", identifier, scope)["id"])
+    choose = f"Name its scope with it, such as --connector account/{identifier}."
+    return int(find_resource(client, "connectors", identifier, scope, choose=choose)["id"])
 
 
 def _parse_project(text: str) -> Mapping[str, Any]:

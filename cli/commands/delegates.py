@@ -10,7 +10,7 @@ import typer
 from cli.client import ApiClient, parse_scope
 from cli.console import print_json, print_table, print_text
 from cli.errors import CliError, ExitCode
-from cli.lookups import list_limited
+from cli.lookups import list_limited, list_nearest
 from cli.options import JsonOption, LimitOption, ScopeOption, UrlOption, connect
 
 # A link in the folder must not lead the file elsewhere; Windows has no such flag.
@@ -87,16 +87,21 @@ def print_spec(
 
 
 def find_delegate(client: ApiClient, name: str, scope: str) -> dict[str, Any]:
-    """Return the only delegate of that name in a scope. Raises `CliError` if there is none, or several."""
-    rows = list(client.list("delegates", name=name, **parse_scope(scope), limit=2))
-    if len(rows) != 1:
-        message = (
-            f"There is no delegate {name} that you may view."
-            if not rows
-            else f"Several delegates are named {name}."
+    """Return the delegate of that name in a scope, else the only one below it.
+
+    Raises `CliError` if there is none, or several.
+    """
+    rows = list_nearest(client, "delegates", scope, name=name)
+    if not rows:
+        raise CliError(
+            f"There is no delegate {name} that you may view.",
+            next_step="`slipway delegates` lists them.",
+            code=ExitCode.NOT_FOUND,
         )
-        advice = "`slipway delegates` lists them." if not rows else "Choose one with --scope."
-        raise CliError(message, next_step=advice, code=ExitCode.NOT_FOUND)
+    if len(rows) > 1:
+        raise CliError(
+            f"Several delegates are named {name}.", next_step="Choose one with --scope.", code=ExitCode.USAGE
+        )
     return rows[0]
 
 
