@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.client import ApiClient, parse_scope
-from cli.commands.executions import ExecutionArgument, require_waiting_step
+from cli.commands.executions import ExecutionArgument, list_waiting_steps
 from cli.console import print_fields, print_json, print_table, print_text
 from cli.errors import CliError, ExitCode
 from cli.lookups import find_execution, list_limited
@@ -98,10 +98,14 @@ def reject(
 def _find_approval(
     client: ApiClient, name: str, scope: str, *, is_quiet: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return an execution and its open approval, and print its plan. Raises `CliError`."""
+    """Return an execution and its first open approval that the user may decide, and print its plan.
+
+    Raises `CliError`.
+    """
     execution = find_execution(client, name, scope)
-    step = require_waiting_step(execution, "APPROVAL_WAITING")
-    approval = client.get(f"approvals/{step['approval']['id']}")
+    steps = list_waiting_steps(execution, "APPROVAL_WAITING")
+    approvals = [client.get(f"approvals/{step['approval']['id']}") for step in steps]
+    approval = next((row for row in approvals if row["can_decide"]), approvals[0])
     if not approval["can_decide"] and approval["why_not"]:
         raise CliError(approval["why_not"], code=ExitCode.FORBIDDEN)
     if not is_quiet:
@@ -113,6 +117,7 @@ def _print_plan(execution: Mapping[str, Any], approval: Mapping[str, Any]) -> No
     print_fields(
         [
             ("Execution", get_label(execution)),
+            ("Step", approval["step"]),
             ("Message", approval["message"]),
             ("Approvals", f"{approval['given']} of {approval['minimum']}"),
             ("Started by", execution["started_by"]),

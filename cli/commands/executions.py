@@ -276,13 +276,14 @@ def _format_moment(text: object) -> str:
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else ""
 
 
-def require_waiting_step(execution: Mapping[str, Any], status: str) -> dict[str, Any]:
-    """Return the step of an execution with this status. Raises `CliError` if there is none."""
-    for stage in execution["stages"]:
-        for step in stage["steps"]:
-            if step["status"] == status:
-                return dict(step)
-    raise CliError(
-        f"{get_label(execution)} does not wait for an approval; its status is {execution['status']}.",
-        code=ExitCode.CONFLICT,
-    )
+def list_waiting_steps(execution: Mapping[str, Any], status: str) -> list[dict[str, Any]]:
+    """Return the steps of an execution with this status. Raises `CliError` if there is none."""
+    steps = [
+        dict(step) for stage in execution["stages"] for step in stage["steps"] if step["status"] == status
+    ]
+    if not steps:
+        raise CliError(
+            f"{get_label(execution)} does not wait for an approval; its status is {execution['status']}.",
+            code=ExitCode.CONFLICT,
+        )
+    return steps

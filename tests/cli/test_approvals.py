@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
+from deployments.models import Approval
+from rbac.models import Scope, UserGroup
 from tests.deployments.approvals.conftest import Panel, panel  # noqa: F401 - a fixture
+from tests.deployments.engine.conftest import Write, pipeline_text, stage_text, write  # noqa: F401 - too
 from tests.fixtures.command_line import CommandLine, sign_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,3 +50,32 @@ def test_a_rejection_is_an_exit_code_of_its_own(panel: Panel, approver_line: Com
     assert "alice rejected this: not on a Friday" in followed.stdout
     assert late.returncode == 7
     assert "does not wait for an approval" in late.stderr
+
+
+def test_of_several_approvals_the_own_one_is_decided(
+    panel: Panel,  # noqa: F811
+    write: Write,  # noqa: F811
+    approver_line: CommandLine,
+) -> None:
+    others = UserGroup.objects.create(scope=Scope.objects.account(), identifier="qa", name="Testers")
+    others.users.add(panel.bob)
+    steps = "- parallel:\n" + "".join(
+        f"    - step: {{identifier: {name}, type: HarnessApproval, timeout: 1h, "
+        f"spec: {{approvers: {{userGroups: [{group}]}}}}}}\n"
+        for name, group in (("tests", "qa"), ("release", "ops"))
+    )
+    execution = write(pipeline_text(stage_text(steps))).start("1.27")
+    waiting = Approval.objects.filter(execution=execution).exclude(plan_hash="")
+    for _ in range(20):
+        if waiting.count() == 2:
+            break
+        panel.drive.pass_time(1)
+
+    approved = approver_line.run("approve", str(execution.pk), "--yes")
+
+    assert approved.returncode == 0, approved.stderr
+    assert "release" in approved.stdout
+    decided = Approval.objects.filter(decisions__isnull=False)
+    assert [approval.step.identifier for approval in decided] == ["release"]
+    refused = approver_line.run("approve", str(execution.pk), "--yes")
+    assert refused.returncode == 4
