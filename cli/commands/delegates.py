@@ -115,12 +115,28 @@ def _print_files(spec: Mapping[str, Any]) -> None:
 
 
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files, readable for this user only. Raises `CliError` for a name that leaves the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the files, readable for this user only.
+
+    Raises `CliError` for a name that leaves the folder, or for a place that cannot be written.
+    """
     for name, content in files.items():
         if Path(name).name != name or name in (".", "..") or "\\" in name:
             raise CliError(f"The server named the file {name}, which is not in {folder}.")
-        descriptor = os.open(folder / name, _OPEN_FLAGS, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(content)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write_file(folder / name, content)
+        except OSError as exc:
+            raise CliError(
+                f"{exc.filename or folder / name} cannot be written: {exc.strerror}",
+                next_step="Name another folder with --output.",
+            ) from exc
         print_text(folder / name)
+
+
+def _write_file(path: Path, content: str) -> None:
+    descriptor = os.open(path, _OPEN_FLAGS, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        # A file that exists keeps its mode; Windows has no modes.
+        if hasattr(os, "fchmod"):
+            os.fchmod(descriptor, 0o600)
+        file.write(content)
