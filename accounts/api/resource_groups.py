@@ -102,11 +102,13 @@ class ResourceGroupDetailView(BaseApiView):
             )
         return _respond(pk)
 
-    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete a resource group; with `although_used`, remove the assignments limited to it too."""
+        group = self._get_group(pk)
+        check_version(request, group.version)
         operations.delete_resource_group(
-            actor=self.principal, group=self._get_group(pk), although_used=self.is_flag_set("although_used")
+            actor=self.principal, group=group, although_used=self.is_flag_set("although_used")
         )
         return Response(status=204)
 

@@ -104,12 +104,14 @@ class RoleDetailView(BaseRoleView):
         changed = Role.objects.select_related("scope").get(pk=pk)
         return respond_with_etag(RoleDocument(changed).data, changed.version)
 
-    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete a role; with `although_used`, remove its assignments too."""
+        role = self.get_row(self.visible_roles(), pk=pk)
+        check_version(request, role.version)
         operations.delete_role(
             actor=self.principal,
-            role=self.get_row(self.visible_roles(), pk=pk),
+            role=role,
             although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)

@@ -194,11 +194,13 @@ class EnvironmentDetail(EnvironmentRoute):
             )
         return respond_with_etag(EnvironmentDocument(changed).data, changed.version)
 
-    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
+        environment = self.get_environment(pk)
+        check_version(request, environment.version)
         operations.delete_environment(
             actor=self.principal,
-            environment=self.get_environment(pk),
+            environment=environment,
             although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)
@@ -252,11 +254,13 @@ class InfrastructureDetail(EnvironmentRoute):
             )
         return respond_with_etag(self.build_document(changed), changed.version)
 
-    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int, infrastructure: int) -> Response:
+        target = self._get_infrastructure(pk, infrastructure)
+        check_version(request, target.version)
         operations.delete_infrastructure(
             actor=self.principal,
-            infrastructure=self._get_infrastructure(pk, infrastructure),
+            infrastructure=target,
             although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)

@@ -134,9 +134,10 @@ class ServiceDetail(BaseApiView):
         changed = _load_services().get(pk=pk)
         return respond_with_etag(ServiceDocument(changed).data, changed.version)
 
-    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         service = self.get_visible(VIEW, _load_services(), pk=pk)
+        check_version(request, service.version)
         operations.delete_service(
             actor=self.principal, service=service, although_used=self.is_flag_set("although_used")
         )

@@ -131,9 +131,11 @@ class ConnectorDetail(BaseApiView):
             )
         return respond_with_etag(ConnectorDocument(changed).data, _get_version(changed))
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_connector(actor=self.principal, connector=self._get_connector(pk))
+        connector = self._get_connector(pk)
+        check_version(request, _get_version(connector))
+        operations.delete_connector(actor=self.principal, connector=connector)
         return Response(status=204)
 
     def _get_connector(self, pk: int, *, lock: bool = False) -> Connector:

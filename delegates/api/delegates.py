@@ -302,11 +302,13 @@ class DelegateDetail(BaseApiView):
             )
         return _build_response(_get_delegate(self, pk))
 
-    @extend_schema(parameters=[FORCE_DELETE_PARAMETER], responses={204: None})
+    @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
+        delegate = _get_delegate(self, pk)
+        check_version(request, _get_version(delegate))
         operations.delete_delegate(
             actor=self.principal,
-            delegate=_get_delegate(self, pk),
+            delegate=delegate,
             although_used=self.is_flag_set("although_used"),
         )
         return Response(status=204)

@@ -95,9 +95,11 @@ class InputSetDetail(BaseApiView):
             )
         return respond_with_etag(InputSetDocument(changed).data, changed.version)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        input_sets.delete_input_set(actor=self.principal, input_set=self._get_input_set(pk))
+        input_set = self._get_input_set(pk)
+        check_version(request, input_set.version)
+        input_sets.delete_input_set(actor=self.principal, input_set=input_set)
         return Response(status=204)
 
     def _get_input_set(self, pk: int) -> InputSet:

@@ -117,9 +117,11 @@ class PipelineDetail(PipelineRoute):
             )
         return respond_with_etag(PipelineDocument(changed).data, changed.version)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        pipelines.delete_pipeline(actor=self.principal, pipeline=self.pipeline(pk))
+        pipeline = self.pipeline(pk)
+        check_version(request, pipeline.version)
+        pipelines.delete_pipeline(actor=self.principal, pipeline=pipeline)
         return Response(status=204)
 
 

@@ -217,9 +217,11 @@ class TriggerDetail(TriggerView):
             )
         return respond_with_etag(TriggerDocument(changed).data, changed.version)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        operations.delete_trigger(actor=self.principal, trigger=self.get_trigger(pk))
+        trigger = self.get_trigger(pk)
+        check_version(request, trigger.version)
+        operations.delete_trigger(actor=self.principal, trigger=trigger)
         return Response(status=204)
 
 

@@ -224,6 +224,33 @@ def test_a_change_of_an_old_version_is_refused(
     assert change(address, body, format="json").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "connector",
+        "delegate",
+        "environment",
+        "infrastructure",
+        "input_set",
+        "pipeline",
+        "resource_group",
+        "role",
+        "service",
+        "trigger",
+    ],
+)
+def test_an_old_version_is_not_deleted(world: World, client: APIClient, kind: str):
+    row = getattr(world, kind)
+    above = f"environments/{world.environment.pk}/" if kind == "infrastructure" else ""
+    address = f"/api/v1/{above}{kind.replace('_', '-')}s/{row.pk}"
+    tag = client.get(address)["ETag"]
+    late = client.delete(f"{address}?although_used=true", HTTP_IF_MATCH='"0"')
+    assert (late.status_code, late.json()["code"]) == (412, "changed_meanwhile")
+    assert client.get(address).status_code == 200
+    # What is in use is refused for that reason.
+    assert client.delete(f"{address}?although_used=true", HTTP_IF_MATCH=tag).status_code in (204, 409)
+
+
 def test_a_file_is_written_read_and_deleted_by_its_path(client: APIClient):
     address = "/api/v1/files/ECS Tutorial/task.yaml?org=default&project=demo"
     creation = client.put(address, {"content": "a: 1\n"}, format="json")
