@@ -414,7 +414,13 @@ PAGES: dict[str, Row] = {
     ),
     "deleted-files": allow_get(Lists("core_file_view")),
     "undelete-files": Row((Ask("post", Needs("core_file_edit", 302), is_form=True),), use_key_of("deletion")),
-    "forget-files": Row((Ask("post", Needs("core_file_delete", 302), is_form=True),), use_key_of("deletion")),
+    "forget-files": Row(
+        (
+            get(Needs("core_file_delete")),
+            Ask("post", Needs("core_file_delete", 302), is_form=True),
+        ),
+        use_key_of("deletion"),
+    ),
     "restore-file": Row(
         (Ask("post", Needs("core_file_edit", 302), is_form=True),),
         lambda world: {"pk": world.file.pk, "version": 1},

@@ -134,3 +134,22 @@ def test_a_deletion_is_undone_or_purged_once(project: Scope, admin: User) -> Non
         with pytest.raises(NotVisible, match="restored .* meanwhile"):
             purge_deletion(actor=admin, deletion=deletion)
     assert AuditEntry.objects.filter(action__in=("file.undelete", "file.forget")).count() == 2
+
+
+def test_a_permanent_deletion_is_confirmed(
+    project: Scope, admin: User, viewer: User, browse: Callable[[User], Client]
+) -> None:
+    save(admin, project, "/f/a.yaml")
+    deletion = delete_file(actor=admin, node=FileNode.objects.get(path="/f"), with_content=True)
+    client, address = browse(admin), f"/files/deleted/{deletion.pk}/forget/"
+    listed = client.get("/files/deleted/").content.decode()
+    assert f'href="{address}"' in listed
+    assert f'action="{address}"' not in listed
+    page = client.get(address).content.decode()
+    assert "Permanently delete /f" in page
+    assert "and with it 1 file and folders, with all versions. It cannot be restored." in page
+    assert FileDeletion.objects.exists()
+    assert browse(viewer).get(address).status_code == 403
+    done = client.post(address, follow=True)
+    assert "/f is deleted permanently." in done.content.decode()
+    assert not FileNode.with_deleted.exists()
