@@ -53,7 +53,12 @@ class ConnectorChange(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=128, required=False)
     spec = serializers.DictField(required=False)
     secret = serializers.CharField(max_length=128, required=False, allow_null=True)
-    session_token = serializers.CharField(max_length=128, required=False, allow_null=True)
+    session_token = serializers.CharField(
+        max_length=128,
+        required=False,
+        allow_null=True,
+        help_text="Secret of a temporary key; null in a change removes it.",
+    )
 
 
 class ConnectorInput(ConnectorChange):
@@ -127,7 +132,9 @@ class ConnectorDetail(BaseApiView):
                 secret=_find_secret(self, connector.scope, body.get("secret")),
                 session_token=_find_secret(
                     self, connector.scope, body.get("session_token"), path="session_token"
-                ),
+                )
+                # An explicit null removes it.
+                or (False if "session_token" in body and connector.session_token else None),
             )
         return respond_with_etag(ConnectorDocument(changed).data, _get_version(changed))
 

@@ -164,6 +164,15 @@ class AwsConnectorForm(BaseConnectorForm):
         """Return whether the authentication uses an access key."""
         return parse_aws_spec(self.spec()).needs_secret
 
+    @property
+    def removes_session_token(self) -> bool:
+        """Return whether the user was offered the present session token, and selected none."""
+        field, current = self.fields["session_token"], self.initial.get("session_token")
+        offered = field.queryset if isinstance(field, SecretField) else None
+        is_offered = offered is not None and offered.filter(pk=current).exists()
+        is_empty = self.add_prefix("session_token") in self.data and not self.cleaned_data["session_token"]
+        return is_offered and is_empty
+
 
 class NewAwsConnectorForm(NewConnectorFields, AwsConnectorForm):
     """Form for a new AWS connector."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
@@ -67,11 +67,11 @@ def update_connector(
     name: str | None = None,
     spec: Mapping[str, Any] | None = None,
     secret: Secret | None = None,
-    session_token: Secret | None = None,
+    session_token: Secret | Literal[False] | None = None,
 ) -> Connector:
     """Update a connector; `spec` and secrets replace the current ones (None keeps a secret).
 
-    The result of the last test is cleared.
+    False removes the session token. The result of the last test is cleared.
     """
     require(actor, "core_connector_edit", connector)
     require_unmanaged(connector)
@@ -83,7 +83,8 @@ def update_connector(
         # Before the comparison with the current spec, which needs the right types.
         _require_no_problems(get_spec_type(connector.kind).find_shape_problems(new_spec))
         current = _get_reusable_secrets(connector, new_spec)
-        chosen = _ConnectorSecrets(secret or current.secret, session_token or current.session_token)
+        kept_token = None if session_token is False else current.session_token
+        chosen = _ConnectorSecrets(secret or current.secret, session_token or kept_token)
         _apply_spec(actor, connector, new_spec, chosen)
         connector.clear_test_result()
     with transaction.atomic():

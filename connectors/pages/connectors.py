@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -218,7 +218,7 @@ class EditConnector(ConnectorFormPage, ConnectorPage, EditPage[Connector]):
                 name=form.cleaned_data["name"],
                 spec=form.spec(),
                 secret=_get_or_create_secret(self.request, form, locked.scope, locked.identifier),
-                session_token=form.cleaned_data.get("session_token"),
+                session_token=_get_session_token(form),
             )
 
 
@@ -261,6 +261,13 @@ def _get_or_create_secret(
         name=f"{title} {data['name']}"[:128],
         value=data["secret_value"],
     )
+
+
+def _get_session_token(form: AnyConnectorForm) -> Secret | Literal[False] | None:
+    """Return the selected session token, False if the present one was deselected, or None."""
+    if isinstance(form, AwsConnectorForm) and form.removes_session_token:
+        return False
+    return form.cleaned_data.get("session_token")
 
 
 def _list_testable(request: PageRequest, connectors: Sequence[Connector]) -> set[int]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from pytest_django import Settings
+from rest_framework.test import APIClient
 
 from catalog.models import Environment, Infrastructure
 from connectors.models import Connector, Secret
@@ -18,6 +19,7 @@ from tests.fixtures.people import make_person
 from tests.secret_watch.marker import planted
 
 Browse = Callable[[User], Client]
+Call = Callable[[User], APIClient]
 KEY_VALUE = planted("wonderful/secret+access+key")
 
 
@@ -203,3 +205,34 @@ def test_the_secret_of_a_connector_is_a_link_only_for_who_can_view_it(
     link = f'href="/secrets/{connector.secret_id}/"'
     assert link in text_of(browse(admin).get(f"/connectors/{connector.pk}/"))
     assert link not in text_of(browse(person).get(f"/connectors/{connector.pk}/"))
+
+
+def test_a_session_token_is_removed_by_who_sees_it(
+    connector: Connector, admin: User, form: dict[str, str], browse: Browse, call: Call
+) -> None:
+    token = create_secret(
+        actor=admin, scope=connector.scope, identifier="token", name="Token", value=planted("session-token")
+    )
+    client, page = browse(admin), f"/connectors/{connector.pk}/edit/"
+    values = {**form, "endpoint_url": connector.spec["endpoint_url"], "secret_value": ""}
+
+    def post(client: Client, **changes: object) -> Connector:
+        version = client.get(page).context["form"]["version"].value()
+        posted = client.post(page, {**values, "version": version, **changes})
+        assert posted.status_code == 302, text_of(posted)
+        return Connector.objects.get()
+
+    assert connector.secret is not None
+    given = {"secret": connector.secret.pk, "session_token": token.pk}
+    assert post(client, **given).session_token == token
+    assert post(client, secret=connector.secret.pk, session_token="").session_token is None
+    post(client, **given)
+    # Somebody who may not use the token is not offered it, and leaves it.
+    editor = make_person("editor")
+    role = Role.objects.create(scope=connector.scope, identifier="editor", name="Editor")
+    role.set_permissions(["core_connector_edit", "core_connector_view"])
+    RoleAssignment.objects.create(scope=connector.scope, role=role, user=editor)
+    assert post(browse(editor), name="Renamed", session_token="").session_token == token
+    address = f"/api/v1/connectors/{connector.pk}"
+    assert call(admin).patch(address, {"name": "AWS"}, "json").json()["session_token"] == "token"
+    assert call(admin).patch(address, {"session_token": None}, "json").json()["session_token"] is None
