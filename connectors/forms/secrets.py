@@ -88,8 +88,8 @@ class SecretSourceForm(PageForm):
     connector = ManagerField(
         required=False,
         label="Secret manager",
-        help_text="AWS connectors reach Secrets Manager and Parameter Store. Connectors through delegates "
-        "are not offered: Slipway itself reads the value.",
+        help_text="AWS connectors reach Secrets Manager and Parameter Store. Slipway reads the value, or a "
+        "delegate if the connector connects through one.",
     )
     path = forms.CharField(
         required=False,

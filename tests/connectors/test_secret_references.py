@@ -328,3 +328,13 @@ def test_every_manager_has_words_of_its_own() -> None:
     managers = get_managers()
     assert sorted(managers) == ["AwsParameterStore", "AwsSecretsManager", "Vault"]
     assert len({manager.title for manager in managers.values()}) == len(managers)
+
+
+def test_the_form_offers_a_connector_through_delegates_and_says_who_reads(
+    project: Scope, admin: User, browse: Browse
+) -> None:
+    spec = {"credentials": "Delegate", "connect_through": "Delegate"}
+    remote = create_connector(actor=admin, scope=project, identifier="remote", name="Remote", spec=spec)
+    page = browse(admin).get("/secrets/new/").content.decode()
+    assert f'value="AwsSecretsManager:{remote.pk}"' in page
+    assert "or a delegate if the connector connects through one" in page
