@@ -3,6 +3,7 @@
 import signal
 import sys
 import time
+import uuid
 from enum import StrEnum
 from typing import Any, Final
 
@@ -115,13 +116,35 @@ def _interrupt(client: ApiClient, execution_id: str, display: Display, on_interr
         display.show_notice(f"Detached; the execution continues. Watch it again: {command}")
     elif choice in (OnInterrupt.ABORT, OnInterrupt.ROLLBACK):
         try:
-            body = {"rollback": choice is OnInterrupt.ROLLBACK}
-            client.send("POST", f"executions/{execution_id}/abort", body=body)
+            _abort(client, execution_id, display, rolls_back=choice is OnInterrupt.ROLLBACK)
         except CliError as exc:
             display.show_notice(exc.message)
         else:
             display.show_notice("Abort requested; waiting for the end.")
     return choice is OnInterrupt.DETACH
+
+
+def _abort(client: ApiClient, execution_id: str, display: Display, *, rolls_back: bool) -> None:
+    """Request an abort until the server takes it. Raises `CliError` if it refuses, or is away too long.
+
+    Another Ctrl-C ends the wait.
+    """
+    key, lost_at = str(uuid.uuid4()), time.monotonic()
+    while True:
+        try:
+            client.send(
+                "POST",
+                f"executions/{execution_id}/abort",
+                body={"rollback": rolls_back},
+                idempotency_key=key,
+            )
+        except Unreachable as exc:
+            if time.monotonic() - lost_at > _RECONNECT_SECONDS:
+                raise
+            display.show_notice(f"{exc.message} The abort is not requested yet; trying again.")
+            time.sleep(_RECONNECT_PAUSE)
+        else:
+            return
 
 
 def _ask() -> OnInterrupt:

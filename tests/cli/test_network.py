@@ -1,6 +1,7 @@
 """What the command line does on a network that loses answers, and with answers that no Slipway sends."""
 
 import json
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -49,6 +50,30 @@ def test_a_log_is_continued_at_the_next_line(
         "notice",
         "result",
     ]
+
+
+def test_an_abort_on_interrupt_is_sent_until_the_server_takes_it(
+    deployer_line: CommandLine, drive: Drive, network: Network
+) -> None:
+    execution = drive.start("1.27")
+    away = (503, JSON, b'{"detail": "Restarting", "request_id": "r1"}')
+    # More than the client repeats by itself.
+    network.reply = lambda method, path, count: away if path.endswith("/abort") and count < 6 else None
+    command = ("logs", "1", "--follow", "--json", "--on-interrupt", "abort")
+
+    with deployer_line.running(*command, SLIPWAY_URL=network.url) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] in ("execution", "log")
+        process.send_signal(signal.SIGINT)
+        notices = []
+        while not notices or "Abort requested" not in notices[-1]:
+            event = json.loads(process.stdout.readline())
+            notices += [event["text"]] if event["event"] == "notice" else []
+        assert execution.interrupts.count() == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    assert "Restarting" in notices[0]
+    assert [path.endswith("/abort") for method, path in network.requests if method == "POST"] == [True] * 7
 
 
 @pytest.mark.parametrize(
