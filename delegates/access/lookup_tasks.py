@@ -123,7 +123,14 @@ def resume_lookup(lookup: LookupRequest) -> None:
 def open_delegate_access(
     connector: Connector, kind: str, region: str
 ) -> DelegateAwsAccess | DelegateSiteAccess:
-    """Return delegate access for one kind of lookup. Raises `ConnectorUnavailable`."""
+    """Return delegate access for one kind of lookup.
+
+    Raises `ConnectorUnavailable`, also for a question about AWS to a connector of another kind.
+    """
+    if connector.kind != Connector.Kind.AWS and kind in (LookupRequest.Kind.CLUSTERS, *LOOKUPS):
+        raise ConnectorUnavailable(
+            f"The connector {connector} is for {connector.get_kind_display()}, not for AWS: choose another."
+        )
     if connector.kind != Connector.Kind.AWS or kind == LookupRequest.Kind.FILES:
         return DelegateSiteAccess(connector)
     return get_delegate_access(connector, region)

@@ -168,3 +168,17 @@ def test_a_lost_delegate_is_followed_by_another(connector: Connector, admin: Use
     assert DelegateTask.objects.filter(status="SUCCEEDED").count() == 2
     connector.refresh_from_db()
     assert connector.last_test_ok
+
+
+@pytest.mark.parametrize("resource", ["clusters", "load-balancers"])
+def test_another_connector_is_not_asked_for_resources_of_aws(
+    project: Scope, admin: User, browse: Browse, resource: str
+) -> None:
+    spec = {"url": "https://registry.example.com/v2/", "connect_through": "Delegate"}
+    registry = create_connector(
+        actor=admin, scope=project, identifier="images", name="Images", kind="DockerRegistry", spec=spec
+    )
+    answer = browse(admin).get(f"/api/v1/connectors/{registry.pk}/{resource}?region=us-east-1")
+    assert (answer.status_code, answer.json()["code"]) == (409, "connector_not_usable")
+    assert "is for Docker registry, not for AWS" in answer.json()["detail"]
+    assert not DelegateTask.objects.exists()
