@@ -26,6 +26,13 @@ from web.http.problems import BadInput, Conflict, VersionConflict
 NOTE_CHARACTERS = 200
 
 
+class FileExists(VersionConflict):
+    """A new file would replace another one with its path."""
+
+    status = 409
+    code = "conflict"
+
+
 def save_file(
     *,
     actor: User,
@@ -38,7 +45,8 @@ def save_file(
     """Create a file or replace its content, with its folders; every version is stored.
 
     `expected_version` is the version that the user saw, 0 for none. Raises `VersionConflict` for another
-    version, `Conflict` for a folder with the path, `BadInput` for an invalid path, content or note.
+    version, `FileExists` for any version if they saw none, `Conflict` for a folder with the path, `BadInput`
+    for an invalid path, content or note.
     """
     path, content, note = normalize_path(path), normalize_content(content), _normalize_note(note)
     with transaction.atomic():
@@ -49,6 +57,8 @@ def save_file(
             return _create_file(actor, scope, path, content, expected_version, note)
         if node.is_folder:
             raise Conflict(f"{path} is a folder.")
+        if expected_version == 0:
+            raise FileExists(f"A file {path} already exists.")
         return _replace_content(actor, node, content, expected_version, note)
 
 

@@ -251,6 +251,14 @@ def test_an_old_version_is_not_deleted(world: World, client: APIClient, kind: st
     assert client.delete(f"{address}?although_used=true", HTTP_IF_MATCH=tag).status_code in (204, 409)
 
 
+def test_a_new_file_replaces_no_other(client: APIClient):
+    assert post(client, "files", path="/a.yaml", content="a: 1\n", **HERE).status_code == 201
+    again = post(client, "files", path="/a.yaml", content="a: 2\n", **HERE)
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+    assert again.json()["detail"] == "A file /a.yaml already exists."
+    assert client.get("/api/v1/files/a.yaml?org=default&project=demo").json()["content"] == "a: 1\n"
+
+
 def test_a_file_is_written_read_and_deleted_by_its_path(client: APIClient):
     address = "/api/v1/files/ECS Tutorial/task.yaml?org=default&project=demo"
     creation = client.put(address, {"content": "a: 1\n"}, format="json")
