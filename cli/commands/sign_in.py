@@ -61,10 +61,13 @@ def log_in(
     if address.startswith("http://") and not is_loopback(address):
         warning = "http:// does not encrypt the API key. Use https:// outside this machine."
         print_text(warning, style="yellow", is_error=True)
+    former = find_stored_sign_in(address)
     sign_in = _sign_in(address, ways[0] if ways else _choose_way())
     user = ApiClient(sign_in).get("me")
     path = store_sign_in(replace(sign_in, username=clean_line(user["username"])))
     print_text(f"Signed in to {address} as {user['username']}. The API key is stored in {path}.")
+    if former is not None and former.key != sign_in.key:
+        _revoke_former_key(former)
 
 
 def log_out(url: UrlOption = "") -> None:
@@ -99,6 +102,16 @@ def who_am_i(url: UrlOption = "", as_json: JsonOption = False) -> None:
     )
 
 
+def _revoke_former_key(former: SignIn) -> None:
+    """Revoke the key that a new sign-in replaces: no command could do it later."""
+    try:
+        if _revoke_key(former):
+            print_text("The former API key is revoked.")
+    except CliError as error:
+        print_text(f"The former API key is not revoked: {error.message}", style="yellow", is_error=True)
+        print_text(error.next_step, is_error=True)
+
+
 def _revoke_key(sign_in: SignIn) -> bool:
     """Revoke the key of a sign-in by browser; False for one that was entered. Raises `CliError`."""
     if sign_in.key_id is None:
@@ -110,7 +123,7 @@ def _revoke_key(sign_in: SignIn) -> bool:
             # It was revoked before, or has expired.
             return True
         raise CliError(
-            f"Signed out of {sign_in.url}, but the API key could not be revoked: {error.message}",
+            f"The API key for {sign_in.url} could not be revoked: {error.message}",
             next_step=f"Revoke it: {sign_in.url}/access/keys/",
             code=error.code,
         ) from error

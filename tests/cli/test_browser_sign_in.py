@@ -23,7 +23,8 @@ with httpx.Client(cookies=[os.environ["TEST_COOKIE"].split("=", 1)], trust_env=F
     url = sys.argv[1]
     page = browser.get(url)
     [token] = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)[:1]
-    fields = {"csrfmiddlewaretoken": token, "name": "terminal", "expires": "30"}
+    name = os.environ.get("TEST_NAME", "terminal")
+    fields = {"csrfmiddlewaretoken": token, "name": name, "expires": "30"}
     done = browser.post(url, data=fields, headers={"Origin": url.split("/access")[0]})
     [code] = re.findall(r'<code class="path" id="key">([^<]+)</code>', done.text)
     print(html.unescape(code))
@@ -68,6 +69,20 @@ def test_a_browser_of_this_machine_brings_the_code_back(
     key.refresh_from_db()
     assert key.revoked_at is not None
     assert command_line.run("whoami").returncode == 3
+
+
+def test_a_new_sign_in_revokes_the_key_that_it_replaces(
+    command_line: CommandLine, live_server: LiveServer, browser: Path
+) -> None:
+    command = ("login", "--url", live_server.url, "--browser")
+    for name in ("first", "second"):
+        answer = command_line.run(
+            *command, BROWSER=f"{sys.executable} {browser} %s", SSH_CONNECTION="", TEST_NAME=name
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "The former API key is revoked." in answer.stdout
+    assert [key.name for key in ApiKey.objects.filter(revoked_at=None)] == ["second"]
+    assert command_line.run("whoami").returncode == 0
 
 
 def test_a_person_enters_the_code_that_the_page_shows(
