@@ -25,7 +25,7 @@ from guards.masks import MIN_SECRET_CHARACTERS
 from guards.text import find_size_problem, find_text_problem
 from rbac.audit import record_audit_entry
 from rbac.models import Scope, User
-from rbac.policy import require
+from rbac.policy import NotVisible, require
 from web.http.problems import BadInput, ResourceInUse
 
 _SOURCE_FIELDS: Final = (
@@ -99,7 +99,7 @@ def update_secret(
 ) -> Secret:
     """Rename a secret, or replace its value or reference; its connectors use the new one in their next call.
 
-    The last test results of these connectors are cleared.
+    The last test results of these connectors are cleared. Raises `NotVisible` if it was deleted meanwhile.
     """
     require(actor, "core_secret_edit", secret)
     before = _build_audit_values(secret)
@@ -108,10 +108,11 @@ def update_secret(
         secret.name = validate_name(name)
         changed.append("name")
     if is_new_source := _set_source(actor, secret, value, file_name, reference):
-        secret.version += 1
         secret.rotated_at = timezone.now()
         changed += [*_SOURCE_FIELDS, "version", "rotated_at"]
     with transaction.atomic():
+        # Of two rotations at once, each has a version of its own.
+        secret.version = _lock_version(secret) + is_new_source
         secret.save(update_fields=changed)
         if is_new_source:
             _clear_connector_tests(secret)
@@ -135,6 +136,16 @@ def delete_secret(*, actor: User, secret: Secret) -> None:
             secret.delete()
     except ProtectedError as exc:
         raise build_in_use_conflict(secret, exc) from exc
+
+
+def _lock_version(secret: Secret) -> int:
+    """Lock a secret until the transaction ends, and return its version. Raises `NotVisible` if it is gone."""
+    # Not its key, which the save of a connector locks while it holds the row that a rotation saves later.
+    rows = Secret.objects.select_for_update(no_key=True).filter(pk=secret.pk)
+    version = rows.values_list("version", flat=True).first()
+    if version is None:
+        raise NotVisible(f"Somebody deleted {secret} meanwhile.")
+    return version
 
 
 def _validate_value(value: str) -> None:

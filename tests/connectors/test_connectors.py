@@ -307,3 +307,15 @@ def test_a_connector_keeps_the_tags_that_its_delegates_must_have(project: Scope,
     connector = create_connector(actor=admin, scope=project, identifier="aws", name="AWS", spec=spec)
     assert parse_aws_spec(connector.spec).delegate_selectors == ("prod", "eu")
     assert parse_aws_spec(connector.spec).is_remote
+
+
+def test_each_rotation_of_a_secret_has_a_version_of_its_own(secret: Secret, admin: User) -> None:
+    seen = [Secret.objects.get(pk=secret.pk) for _ in range(3)]
+    for row in seen[:2]:
+        update_secret(actor=admin, secret=row, value=planted("another-value"))
+    assert Secret.objects.get().version == 3
+    entries = AuditEntry.objects.filter(action="secret.update").order_by("pk")
+    assert [entry.after["version"] for entry in entries] == [2, 3]
+    delete_secret(actor=admin, secret=secret)
+    with pytest.raises(NotVisible, match="deleted key meanwhile"):
+        update_secret(actor=admin, secret=seen[2], value=planted("third-value"))
