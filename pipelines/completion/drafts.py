@@ -178,11 +178,10 @@ class PipelineDraft:
 
     def _list_earlier_steps(self, mark: DraftNode, *, is_behind: bool) -> list[DraftNode]:
         """Return the steps that have ended at a node; a rollback step follows all steps of its stage."""
-        steps = [step for step in self.nodes if step.is_forward]
         if is_behind or "rollbackSteps" in mark.path:
-            return [step for step in steps if step.stage <= mark.stage]
-        at = self.nodes.index(mark)
-        return [step for step in steps if self.nodes.index(step) < at and not step.is_parallel_to(mark)]
+            return [step for step in self.nodes if step.is_forward and step.stage <= mark.stage]
+        before = self.nodes[: self.nodes.index(mark)]
+        return [step for step in before if step.is_forward and not step.is_parallel_to(mark)]
 
 
 def list_draft_items(

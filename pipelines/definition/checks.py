@@ -1,13 +1,21 @@
 """Checks of a pipeline beyond its schema: identifiers, conditions, expressions, conflicts."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from typing import Any
 
 from catalog.manifests.documents import Document, iterate_scalars
 from pipelines.definition import deferred_expressions
-from pipelines.definition.deferred_expressions import EarlierOutputs, ExpressionProblem, is_deferred
+from pipelines.definition.deferred_expressions import (
+    EarlierOutputs,
+    EarlierSteps,
+    ExpressionProblem,
+    StepOutputs,
+    is_deferred,
+)
 from pipelines.definition.nesting import (
     MAX_DEPTH,
     PARALLEL,
@@ -257,17 +265,20 @@ class _StageChecker:
 
     def _find_rollbacks_without_step(self) -> Iterator[PipelineProblem]:
         """Yield rollback steps that use outputs no step of the stage produces."""
+        undone_by: dict[str, list[str]] = {}
         for leaf in self.rollback_steps.steps:
             type_, named = leaf.step["type"], _get_provisioner_identifier(leaf)
-            undone = [
-                _get_provisioner_identifier(step)
-                for step in self.steps.steps
-                if _is_undone_by_step(step, type_)
-            ]
-            if (
-                not named
-                or not undone
-                or any(identifier == named or has_expression(named + identifier) for identifier in undone)
+            if not named:
+                continue
+            if type_ not in undone_by:
+                undone_by[type_] = [
+                    _get_provisioner_identifier(step)
+                    for step in self.steps.steps
+                    if _is_undone_by_step(step, type_)
+                ]
+            undone = undone_by[type_]
+            if not undone or any(
+                identifier == named or has_expression(named + identifier) for identifier in undone
             ):
                 continue
             choices = ", ".join(sorted({identifier for identifier in undone if identifier})) or "none"
@@ -331,38 +342,34 @@ class _StageChecker:
 
     def _find_expression_problems(self) -> Iterator[PipelineProblem]:
         names = [leaf.identifier for leaf in self.steps.steps]
-        for leaf in self.steps.steps:
-            outputs, spec = (
-                self._get_known_outputs(self.steps.list_earlier(leaf), names),
-                leaf.step.get("spec", {}),
-            )
-            step_path = (*self.path, *leaf.path)
-            faults = (
-                *deferred_expressions.find_step_problems(spec, outputs.earlier, names),
-                *self._find_unresolvable(leaf),
-                *_find_provisioner_problems(spec, outputs),
+        own_outputs = StepOutputs(self.steps, _list_step_outputs(self.steps.steps), self.earlier_stages)
+        for position, leaf in enumerate(self.steps.steps):
+            outputs = self._get_known_outputs(own_outputs, position, names)
+            spec, step_path = leaf.step.get("spec", {}), (*self.path, *leaf.path)
+            faults = chain(
+                deferred_expressions.find_step_problems(spec, outputs.earlier, names),
+                self._find_unresolvable(leaf),
+                _find_provisioner_problems(spec, outputs),
             )
             for fault in faults:
                 yield build_problem((*step_path, "spec", *fault.location), fault.message, self.document)
             yield from _find_condition_problems(leaf.step, step_path, outputs, self.document, self.nameable)
         for group in self.steps.groups:
-            first = self.steps.steps[group.position]
-            outputs = self._get_known_outputs(self.steps.list_earlier(first), names)
+            outputs = self._get_known_outputs(own_outputs, group.position, names)
             place = (*self.path, *group.path)
             yield from _find_condition_problems(group.body, place, outputs, self.document, self.nameable)
         # Rollback steps may use the outputs of all steps of their stage.
-        stage_outputs = self._get_known_outputs(self.steps.steps, [])
+        earlier = {**self.earlier_stages, **own_outputs.outputs}
+        stage_outputs = _KnownOutputs(earlier, [], _build_provisioner_check(self.steps.steps))
         bodies = [(leaf.step, leaf.path) for leaf in self.rollback_steps.steps]
         for body, place in (*bodies, *((group.body, group.path) for group in self.rollback_steps.groups)):
             yield from _find_condition_problems(
                 body, (*self.path, *place), stage_outputs, self.document, self.nameable
             )
 
-    def _get_known_outputs(self, before: Sequence[NestedStep], other_steps: list[str]) -> "_KnownOutputs":
+    def _get_known_outputs(self, outputs: StepOutputs, at: int, names: list[str]) -> "_KnownOutputs":
         return _KnownOutputs(
-            {**self.earlier_stages, **_list_step_outputs(before)},
-            other_steps,
-            _build_provisioner_check(before),
+            EarlierSteps(outputs, at), names, _build_provisioner_check(self.steps.iterate_earlier(at))
         )
 
     def _find_unresolvable(self, leaf: NestedStep) -> Iterator[deferred_expressions.ExpressionProblem]:
@@ -384,12 +391,19 @@ class _KnownOutputs:
 
 
 def _build_provisioner_check(before: Iterable[NestedStep]) -> Callable[[str], str]:
-    types = list_provisioner_types()
-    made = [(step.step["type"], step.step.get("spec", {})) for step in before if step.step["type"] in types]
-    outputs = list_provisioner_outputs(made)
-    return lambda path: (
-        describe_path_problem(path, outputs, has_any=bool(made)) if is_provisioner_path(path) else ""
-    )
+    @cache
+    def list_made() -> list[tuple[str, Mapping[str, Any]]]:
+        types = list_provisioner_types()
+        return [
+            (step.step["type"], step.step.get("spec", {})) for step in before if step.step["type"] in types
+        ]
+
+    def describe_problem(path: str) -> str:
+        if not is_provisioner_path(path):
+            return ""
+        return describe_path_problem(path, list_provisioner_outputs(list_made()), has_any=bool(list_made()))
+
+    return describe_problem
 
 
 def _find_provisioner_problems(

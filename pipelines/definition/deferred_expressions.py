@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.definition.nesting import NestedSteps
 from steps.expressions import IsDeferred, find_paths, resolve_expressions
 from steps.kinds.registry import StepKind
 
@@ -16,6 +17,45 @@ LOCATION_PATHS = ("infra.region", "infra.cluster")
 _MOST_LISTED_OUTPUTS = 12
 EarlierOutputs = Mapping[str, Collection[str] | None]
 """Possible outputs by step identifier; None if they are unknown before the run."""
+
+
+class StepOutputs:
+    """Outputs of the steps of a stage and of the stages before it.
+
+    A pipeline may have thousands of steps, so that no step gets a list of those before it.
+    """
+
+    def __init__(
+        self, steps: NestedSteps, outputs: Mapping[str, Collection[str] | None], before: EarlierOutputs
+    ) -> None:
+        self.steps, self.outputs, self.before = steps, outputs, before
+        self._positions: dict[str, int] = {}
+        for position, step in enumerate(steps.steps):
+            self._positions.setdefault(step.identifier, position)
+
+    def has_ended(self, identifier: str, at: int) -> bool:
+        """Return whether a step of the stage has ended when the step at a position begins."""
+        position = self._positions.get(identifier, at)
+        return position < at and not self.steps.is_parallel(self.steps.steps[position], self.steps.steps[at])
+
+
+class EarlierSteps(EarlierOutputs):
+    """Outputs of the steps that have ended when the step at a position begins, by identifier."""
+
+    def __init__(self, outputs: StepOutputs, at: int) -> None:
+        self._outputs, self._at = outputs, at
+
+    def __getitem__(self, identifier: str) -> Collection[str] | None:
+        if self._outputs.has_ended(identifier, self._at):
+            return self._outputs.outputs[identifier]
+        return self._outputs.before[identifier]
+
+    def __iter__(self) -> Iterator[str]:
+        own = (name for name in self._outputs.outputs if self._outputs.has_ended(name, self._at))
+        return iter({**self._outputs.before, **dict.fromkeys(own)})
+
+    def __len__(self) -> int:
+        return len(list(self))
 
 
 @dataclass(frozen=True)

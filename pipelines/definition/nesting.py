@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 MAX_DEPTH = 4
@@ -51,10 +52,10 @@ class NestedSteps:
         shared = [a for a, b in zip(step.groups, other.groups, strict=False) if a == b]
         return bool(shared) and self.groups[shared[-1]].kind == PARALLEL
 
-    def list_earlier(self, leaf: NestedStep) -> list[NestedStep]:
-        """Return the steps that have ended when a step begins."""
-        earlier = self.steps[: self.steps.index(leaf)]
-        return [step for step in earlier if not self.is_parallel(step, leaf)]
+    def iterate_earlier(self, at: int) -> Iterator[NestedStep]:
+        """Yield the steps that have ended when the step at a position begins."""
+        leaf = self.steps[at]
+        return (step for step in islice(self.steps, at) if not self.is_parallel(step, leaf))
 
     def list_group_bodies(self, leaf: NestedStep) -> list[Mapping[str, Any]]:
         """Return the definitions of the groups around a step, innermost first."""

@@ -1,8 +1,10 @@
 """Parser that turns the YAML of a pipeline into stages, groups and steps."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -128,7 +130,7 @@ def parse_pipeline(text: str, name: str = "pipeline", *, has_run: bool = False) 
         problems += find_step_faults(document.value, document)
         raise InvalidPipelineError(sorted(problems, key=lambda problem: problem.line or 0)[:MOST_PROBLEMS])
     value = document.value["pipeline"]
-    problems = list(find_problems(value, document, has_run=has_run))
+    problems = list(islice(find_problems(value, document, has_run=has_run), MOST_PROBLEMS))
     if problems:
         raise InvalidPipelineError(problems)
     return PipelineSpec(
@@ -161,6 +163,7 @@ def _build_stage(stage: Mapping[str, Any], around: _DelegateSelectors) -> StageS
     spec = stage["spec"]
     selectors = _get_delegate_selectors(stage, "STAGE", around)
     forward, back = list_nested_steps(spec)
+    names, back_names = _count_names(forward), _count_names(back)
     around_failure = stage.get("failureStrategies", ())
     return StageSpec(
         identifier=stage["identifier"],
@@ -168,8 +171,10 @@ def _build_stage(stage: Mapping[str, Any], around: _DelegateSelectors) -> StageS
         service=spec["service"]["serviceRef"],
         environment=spec["environment"]["environmentRef"],
         infrastructure=spec["environment"]["infrastructureDefinitions"][0]["identifier"],
-        steps=tuple(_build_step(leaf, forward, selectors, around_failure) for leaf in forward.steps),
-        rollback_steps=tuple(_build_step(leaf, back, selectors, (), after=ALWAYS) for leaf in back.steps),
+        steps=tuple(_build_step(leaf, forward, selectors, around_failure, names) for leaf in forward.steps),
+        rollback_steps=tuple(
+            _build_step(leaf, back, selectors, (), back_names, after=ALWAYS) for leaf in back.steps
+        ),
         groups=_build_groups(forward),
         rollback_groups=_build_groups(back, after=ALWAYS),
         when=_build_condition([stage.get("when", {})], "pipelineStatus"),
@@ -213,6 +218,7 @@ def _build_step(
     nested: NestedSteps,
     around: _DelegateSelectors,
     around_failure: Sequence[Mapping[str, Any]],
+    names: Counter[str],
     *,
     after: str = AFTER_SUCCESS,
 ) -> StepSpec:
@@ -226,7 +232,7 @@ def _build_step(
     strategies = [strategy for body in (step, *groups) for strategy in body.get("failureStrategies", ())]
     return StepSpec(
         identifier=step["identifier"],
-        name=step["name"] if "name" in step else _build_default_name(leaf, nested, kind.title),
+        name=step["name"] if "name" in step else _build_default_name(leaf, names, kind.title),
         type=kind.type,
         spec=dict(step.get("spec", {})),
         timeout_seconds=parse_duration(timeout),
@@ -239,14 +245,17 @@ def _build_step(
     )
 
 
-def _build_default_name(leaf: NestedStep, nested: NestedSteps, title: str) -> str:
+def _build_default_name(leaf: NestedStep, names: Counter[str], title: str) -> str:
     """Build the default name of a step: its kind, numbered if that is not unique."""
-    usual = (
-        step.step.get("name", title if step.step["type"] == leaf.step["type"] else "")
+    return title if names[title] < 2 else f"{title} ({leaf.identifier})"[:NAME_CHARACTERS]
+
+
+def _count_names(nested: NestedSteps) -> Counter[str]:
+    """Count the names of steps, of those without one the title of their kind."""
+    return Counter(
+        step.step["name"] if "name" in step.step else get_step_kind(step.step["type"]).title
         for step in nested.steps
     )
-    is_alone = sum(name == title for name in usual) < 2
-    return title if is_alone else f"{title} ({leaf.identifier})"[:NAME_CHARACTERS]
 
 
 def _build_schema_problem(error: ValidationError, document: Document) -> PipelineProblem:

@@ -1,9 +1,12 @@
 """Groups and parallels as they are written: read from the inside out, mistakes named where they stand."""
 
+import sys
+from collections.abc import Callable
 from textwrap import indent
 
 import pytest
 
+from pipelines.completion.drafts import PipelineDraft
 from pipelines.definition.parser import InvalidPipelineError, StageSpec, parse_pipeline
 from pipelines.editor.graph import build_graph
 from tests.deployments.engine.conftest import DEPLOY, pipeline_text, stage_text
@@ -163,3 +166,49 @@ def test_steps_without_a_name_are_told_apart() -> None:
     named_step = "- step: {identifier: c, name: Wait, type: Wait, spec: {duration: 1m}}\n"
     (stage,) = parse_pipeline(pipeline_text(stage_text(f"{waits}{named_step}{DEPLOY}"))).stages
     assert [step.name for step in stage.steps] == ["Wait (a)", "Wait (b)", "Wait", "ECS Rolling Deploy"]
+
+
+def _count_calls(function: Callable[[str], object], text: str) -> int:
+    """Return how many functions of Python a call runs."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        function(text)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def _write_many_steps(number: int) -> str:
+    condition = "when: {condition: <+provisioner.x> == <+steps.s0.output.y>}"
+    steps = [_step(f"s{n}", f"{_SPEC}, {condition}" if n % 2 else _SPEC, "Wait") for n in range(number)]
+    groups = [_inside(f"group: g{n}", *steps[n : n + 100]) for n in range(0, number, 100)]
+    return pipeline_text(stage_text("".join(groups)))
+
+
+def _find_problems(text: str) -> int:
+    with pytest.raises(InvalidPipelineError) as bad:
+        parse_pipeline(text)
+    return len(bad.value.problems)
+
+
+def _complete(text: str) -> int:
+    draft = PipelineDraft(text)
+    return len(draft.list_items([node for node in draft.nodes if node.is_forward][-1]))
+
+
+@pytest.mark.parametrize("function", [_find_problems, _complete])
+def test_thousands_of_steps_take_time_in_proportion_to_their_number(
+    function: Callable[[str], object],
+) -> None:
+    few, many = (_count_calls(function, _write_many_steps(number)) for number in (200, 800))
+    assert many < 5 * few
+
+
+def test_a_pipeline_reports_fifty_of_its_problems() -> None:
+    assert _find_problems(_write_many_steps(400)) == 50
