@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from catalog.manifests.locations import load_named_connectors
 from catalog.models import Artifact, Environment, Infrastructure, Service
@@ -241,6 +241,19 @@ def build_not_found_problem(kind: str, identifier: str, scope: Scope, path: str)
 def find_nearest_resource(model: Any, scope: Scope, identifier: str) -> Any:
     """Return the resource with an identifier in the scope, or in the nearest scope above."""
     return _find_nearest(model.objects.select_related("scope"), scope, [identifier]).get(identifier)
+
+
+def filter_nearest(rows: QuerySet[Any], scope: Scope) -> QuerySet[Any]:
+    """Return the services or environments that a pipeline can name: the nearest of each identifier."""
+    near = rows.model._default_manager.filter(scope__path__in=scope.ancestor_paths())
+    nearer = near.filter(identifier=OuterRef("identifier"), scope__path__gt=OuterRef("scope__path"))
+    return rows.filter(~Exists(nearer), scope__path__in=scope.ancestor_paths())
+
+
+def list_infrastructures_near(scope: Scope) -> QuerySet[Infrastructure]:
+    """Return the infrastructures of the environments that a pipeline of a scope can name."""
+    environments = filter_nearest(Environment.objects.all(), scope)
+    return Infrastructure.objects.filter(environment__in=environments)
 
 
 def _find_nearest(rows: QuerySet[Any], scope: Scope, identifiers: Iterable[str]) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Any
 from django.db.models import QuerySet
 
 from catalog.manifests.stores import list_stores
-from catalog.models import Environment, Infrastructure, Service
+from catalog.models import Environment, Service
 from pipelines.definition.schema import PIPELINE_SCHEMA, STEPS
+from pipelines.definition.stage_targets import filter_nearest, list_infrastructures_near
 from pipelines.definition.step_manifest_sources import list_step_stores
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible
@@ -26,9 +27,7 @@ def build_suggestions(scope: Scope | None, principal: Principal) -> dict[str, An
         return {"schema": build_full_schema(), "values": {}}
     services = _list_names(Service.objects.all(), "core_service_view", scope, principal)
     environments = _list_names(Environment.objects.all(), "core_environment_view", scope, principal)
-    places = filter_visible(principal, "core_environment_view", Infrastructure.objects.all()).filter(
-        environment__scope__path__in=scope.ancestor_paths()
-    )
+    places = filter_visible(principal, "core_environment_view", list_infrastructures_near(scope))
     infrastructures = [
         {"value": row.identifier, "detail": f"in {row.environment.identifier}: {row.cluster}, {row.region}"}
         for row in places.select_related("environment").order_by("identifier")[:MAX_SUGGESTIONS]
@@ -122,7 +121,7 @@ def _build_property(type_: Any) -> dict[str, Any]:
 def _list_names(
     rows: "QuerySet[Any]", permission: str, scope: Scope, principal: Principal
 ) -> list[dict[str, str]]:
-    near = filter_visible(principal, permission, rows).filter(scope__path__in=scope.ancestor_paths())
+    near = filter_visible(principal, permission, filter_nearest(rows, scope))
     return [
         {"value": row.identifier, "detail": row.name}
         for row in near.select_related("scope").order_by("identifier")[:MAX_SUGGESTIONS]

@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from catalog.manifests.yaml_drafts import render_scalar
 from catalog.models import Infrastructure, Service
 from guards.limits import SPEC_BYTES
+from pipelines.definition.stage_targets import filter_nearest, list_infrastructures_near
 from pipelines.editor.tree_paths import build_unique_identifier
 from pipelines.models import Pipeline
 from pipelines.pipeline_templates import (
@@ -99,13 +100,12 @@ class PipelineTemplateForm(PageForm):
     def __init__(self, data: Any, *, person: Principal, scope: Scope | None) -> None:
         super().__init__(data, auto_id="template-%s")
         self.scope = scope
-        near = scope.ancestor_paths() if scope else []
-        services = Service.objects.filter(scope__path__in=near).select_related("scope")
-        places = Infrastructure.objects.filter(environment__scope__path__in=near)
+        services = filter_nearest(Service.objects.all(), scope) if scope else Service.objects.none()
+        places = list_infrastructures_near(scope) if scope else Infrastructure.objects.none()
         # Existing infrastructures come first; dynamic ones need a provisioner.
         order = ("is_dynamic", "environment__identifier", "identifier")
         places = places.select_related("environment__scope").order_by(*order)
-        self.services = filter_visible(person, "core_service_view", services)
+        self.services = filter_visible(person, "core_service_view", services.select_related("scope"))
         self.places = filter_visible(person, "core_environment_view", places)
         for name, rows in (("service", self.services), ("place", self.places)):
             choices = self.fields[name]

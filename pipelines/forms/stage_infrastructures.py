@@ -11,6 +11,7 @@ from catalog.operations import EnvironmentSpec
 from connectors.queries import list_connectors
 from connectors.specs.aws import parse_aws_spec
 from guards.limits import NAME_CHARACTERS
+from pipelines.definition.stage_targets import filter_nearest
 from rbac.models import Scope
 from rbac.policy import Principal, filter_visible, list_permitted_scopes
 from web.forms.page_forms import ScopeField
@@ -75,12 +76,12 @@ class StageInfrastructureForm(NewInfrastructureForm):
         `entered` is displayed without validation, because it was not submitted yet.
         """
         connectors = filter_visible(person, "core_connector_access", list_connectors(scope))
-        self.connectors = list(connectors[:MAX_CONNECTORS])
+        self.connectors, self.scope = list(connectors[:MAX_CONNECTORS]), scope
         super().__init__(*args, connectors=self.connectors, prefix="new", auto_id="visual-%s", **kwargs)
         if self.connectors:
             self.fields["region"].initial = parse_aws_spec(self.connectors[0].spec).test_region
         above = scope.ancestor_paths()
-        rows = Environment.objects.filter(scope__path__in=above).select_related("scope")
+        rows = filter_nearest(Environment.objects.select_related("scope"), scope)
         environments = filter_visible(person, EDIT, rows).order_by("name", "pk")
         environment, in_scope = self.fields["environment"], self.fields["in_scope"]
         if isinstance(environment, EnvironmentField):
@@ -119,7 +120,15 @@ class StageInfrastructureForm(NewInfrastructureForm):
             data["environment_identifier"] = suggest_identifier(data["environment_name"])
         if not data.get("in_scope"):
             self.add_error("in_scope", "Choose the scope of the environment.")
+        elif self._has_nearer_environment(data.get("environment_identifier", ""), data["in_scope"]):
+            text = "The pipeline has a nearer environment with this identifier. Enter another one."
+            self.add_error("environment_identifier", text)
         return data
+
+    def _has_nearer_environment(self, identifier: str, place: Scope) -> bool:
+        """Return whether the stage would get another environment by the identifier of the new one."""
+        near = filter_nearest(Environment.objects.filter(identifier=identifier), self.scope)
+        return near.filter(scope__path__gt=place.path).exists()
 
     def environment_spec(self) -> EnvironmentSpec:
         """Build the spec of the new environment."""

@@ -8,10 +8,11 @@ from django.views.decorators.http import require_POST
 
 from aws.regions import list_regions
 from catalog.manifests.yaml_drafts import NotEditable, YamlDraft
-from catalog.models import Infrastructure, Service
+from catalog.models import Service
 from connectors.models import Connector
 from connectors.queries import list_connectors
 from guards.limits import SPEC_BYTES
+from pipelines.definition.stage_targets import filter_nearest, list_infrastructures_near
 from pipelines.editor.commands import APPLY, CommandResult, run_command
 from pipelines.editor.forms import EditorForm, build_form
 from pipelines.editor.outline import build_outline
@@ -109,10 +110,10 @@ def _build_open_form(
 
 def list_editor_choices(scope: Scope, person: Principal) -> EditorChoices:
     """Return the visible services, infrastructures and connectors that a pipeline of a scope can use."""
-    paths = scope.ancestor_paths()
-    services = filter_visible(person, "core_service_view", Service.objects.filter(scope__path__in=paths))
-    places = Infrastructure.objects.filter(environment__scope__path__in=paths)
-    infrastructures = filter_visible(person, "core_environment_view", places).select_related("environment")
+    near = filter_nearest(Service.objects.all(), scope)
+    services = filter_visible(person, "core_service_view", near)
+    places = filter_visible(person, "core_environment_view", list_infrastructures_near(scope))
+    infrastructures = places.select_related("environment")
     return EditorChoices(
         services=[
             (service.identifier, service.name)

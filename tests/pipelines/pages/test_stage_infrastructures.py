@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from catalog.models import Environment, Infrastructure
+from catalog.models import Environment, Infrastructure, Service
 from connectors.models import Connector
+from pipelines.editor.suggestions import build_suggestions
+from pipelines.forms.pipelines import PipelineTemplateForm
+from pipelines.pages.visual_editor import list_editor_choices
 from rbac.models import AuditEntry, Scope, User
 from tests.api.sample_project import World, make_world
 from tests.fixtures.people import make_person
@@ -112,6 +115,59 @@ def test_an_identifier_that_is_taken_is_said_beside_it(world: World, client: Cli
     answer, _ = post_form(client, build_form(world, **fields))
     assert "There is already an environment with the identifier" in answer
     assert 'id="visual-new-environment_identifier_error"' in answer
+
+
+@pytest.fixture
+def shadowed(world: World, account: Scope) -> Infrastructure:
+    """An infrastructure of the account; the project has an environment with the identifier of its own."""
+    identifier = world.environment.identifier
+    environment = Environment.objects.create(scope=account, identifier=identifier, name="Of the account")
+    own = Infrastructure.objects.get(environment=world.environment)
+    return Infrastructure.objects.create(
+        environment=environment,
+        identifier=own.identifier,
+        name="Far",
+        connector=own.connector,
+        region="eu-west-1",
+        cluster="far-away",
+    )
+
+
+def test_an_environment_that_a_nearer_one_hides_is_not_offered(
+    world: World, client: Client, shadowed: Infrastructure
+):
+    answer, _ = post_form(
+        client, {"in_scope": world.pipeline.scope.path, "yaml": TEXT, "do": "open", "at": STAGE}
+    )
+    assert world.environment.name in answer
+    assert "Of the account" not in answer
+    fields = {"new-environment": shadowed.environment.pk, "new-environment_name": ""}
+    answer, text = post_form(client, build_form(world, **fields))
+    assert "The environment was not created" in answer
+    assert not text
+
+
+def test_a_new_environment_that_a_nearer_one_hides_is_refused(world: World, client: Client, account: Scope):
+    fields = {"new-environment_identifier": world.environment.identifier, "new-in_scope": account.path}
+    answer, text = post_form(client, build_form(world, **fields))
+    assert "The pipeline has a nearer environment with this identifier." in answer
+    assert not text
+    assert not Environment.objects.filter(scope=account).exists()
+
+
+def test_services_and_targets_that_nearer_ones_hide_are_not_offered(
+    world: World, admin: User, account: Scope, shadowed: Infrastructure
+):
+    scope = world.pipeline.scope
+    Service.objects.create(scope=account, identifier=world.service.identifier, name="Of the account")
+    choices = list_editor_choices(scope, admin)
+    assert [name for _, name in choices.services] == [world.service.name]
+    assert len(choices.infrastructures) == len(dict(choices.infrastructures)) == 1
+    suggested = build_suggestions(scope, admin)["values"]
+    assert [len(values) for values in suggested.values()] == [1, 1, 1]
+    template = PipelineTemplateForm(None, person=admin, scope=scope)
+    assert list(template.services) == [world.service]
+    assert shadowed not in template.places
 
 
 def test_who_may_not_edit_environments_makes_none(world: World, browse: Browse):
