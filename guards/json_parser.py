@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 from guards import limits
@@ -169,3 +170,8 @@ def parse_number(digits: str) -> int | float | None:
         return whole if -limits.MAX_INTEGER - 1 <= whole <= limits.MAX_INTEGER else None
     number = float(digits)
     return number if math.isfinite(number) else None
+
+
+def format_number(number: float) -> str:
+    """Return a number as text: Python writes 0.00001 as 1e-05, which forms and many programs do not read."""
+    return format(Decimal(repr(number)), "f") if isinstance(number, float) else str(number)

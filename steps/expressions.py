@@ -4,10 +4,10 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
 from typing import Any
 
 from connectors.secret_expressions import EXPRESSION_PATTERN, find_expressions, is_secret_expression
+from guards.json_parser import format_number
 from guards.limits import EXPRESSION_CHARACTERS, EXPRESSION_RESULT_CHARACTERS
 
 _ADVICE_ON_SECRETS = (
@@ -33,8 +33,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        # Python writes 0.00001 as 1e-05, which forms and many programs do not read.
-        return format(Decimal(repr(value)), "f")
+        return format_number(value)
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
 
 
@@ -196,8 +195,6 @@ def list_paths(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def _format_scalar(value: Any, path: str, where: tuple[str | int, ...]) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, str | int | float):
-        return str(value)
+        return format_value(value)
     raise BadExpressionError(f"<+{path}> is not a text or a number, so it cannot stand inside a text.", where)

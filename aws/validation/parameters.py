@@ -9,6 +9,7 @@ from aws.shapes import find_shape, get_input_shape
 from aws.validation.problems import ParameterPath, ShapeProblem
 from aws.validation.rules import launch_settings, scaling, service_definitions, task_definitions
 from aws.validation.shape_checks import find_shape_problems, has_open_expressions, is_expression
+from guards.json_parser import format_number
 
 ParameterRules = Callable[[Mapping[str, Any]], Iterator[ShapeProblem]]
 
@@ -62,7 +63,7 @@ def convert_value(shape: Any, value: Any) -> Any:
     """Return a value in the type of a shape if the conversion is lossless."""
     kind = shape.type_name
     if kind == "string" and isinstance(value, int | float):
-        return str(value).lower() if isinstance(value, bool) else str(value)
+        return str(value).lower() if isinstance(value, bool) else format_number(value)
     if not isinstance(value, str):
         return value
     if kind == "boolean":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from steps.expressions import has_expression
+from steps.expressions import format_value, has_expression
 from steps.kinds.registry import SpecColumn
 
 _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -101,7 +101,7 @@ def parse_cell(column: SpecColumn, text: str) -> Any:
 def _render_scalar(value: Any) -> str | None:
     if isinstance(value, bool):
         return _FLAG_TEXTS[value]
-    return str(value) if isinstance(value, str | int | float) and "\n" not in str(value) else None
+    return format_value(value) if isinstance(value, str | int | float) and "\n" not in str(value) else None
 
 
 def _render_lines(value: Any) -> str | None:
@@ -114,7 +114,7 @@ def _render_flag(value: Any) -> str | None:
 
 def _render_number(value: Any) -> str | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number or (isinstance(value, str) and has_expression(value)) else None
+    return format_value(value) if is_number or (isinstance(value, str) and has_expression(value)) else None
 
 
 def _render_names(value: Any) -> str | None:

@@ -13,7 +13,7 @@ from guards.limits import (
 )
 from steps.actions.base import Action, ActionFailed, BadStepSettingError, action
 from steps.actions.context import ApprovalRequest, ApprovalState, StepContext
-from steps.expressions import has_expression
+from steps.expressions import format_value, has_expression
 
 APPROVAL_REJECTED = "APPROVAL_REJECTED"
 APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
@@ -184,7 +184,7 @@ def _flag(fields: Mapping[str, Any], name: str, path: tuple[str, ...] = ("approv
 
 
 def _text(value: Any, path: tuple[str, ...]) -> str:
-    text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    text = format_value(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
     if not isinstance(text, str) or len(text) > APPROVAL_INPUT_CHARACTERS:
         raise BadStepSettingError(
             f"{path[-1]}: a text of {APPROVAL_INPUT_CHARACTERS} characters at most", path

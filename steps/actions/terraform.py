@@ -124,14 +124,10 @@ def normalize_variables(variables: Sequence[Mapping[str, Any]], default: str) ->
         [
             str(variable["name"]),
             str(variable.get("type", default)),
-            _format_variable(variable.get("value", "")),
+            format_value(variable.get("value", "")),
         ]
         for variable in variables
     ]
-
-
-def _format_variable(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
 INLINE, FROM_PLAN, FROM_APPLY = "Inline", "InheritFromPlan", "InheritFromApply"

@@ -17,7 +17,7 @@ from steps.actions.cloudformation import (
     WaitForStack,
 )
 from steps.actions.cloudformation.changes import STACK_TEMPLATE
-from steps.expressions import has_expression
+from steps.expressions import format_value, has_expression
 from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
 from steps.variables import SECRET_TYPE, TEXT_TYPE
 
@@ -245,10 +245,6 @@ def _list_entry_problems(entries: list[Any], noun: str, maximum: int, keys: tupl
         yield f"{noun} {duplicate} is there twice"
 
 
-def _format_value(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
-
-
 _OUTPUTS = {
     "stackName": "The name of the stack.",
     "stackId": "The ARN of the stack.",
@@ -293,11 +289,11 @@ def create_stack(spec: CreateStackSpec) -> Plan:
             name,
             spec.templateUrl,
             [
-                [str(entry["name"]), str(entry.get("type", TEXT_TYPE)), _format_value(entry.get("value", ""))]
+                [str(entry["name"]), str(entry.get("type", TEXT_TYPE)), format_value(entry.get("value", ""))]
                 for entry in spec.parameters
             ],
             list(spec.capabilities),
-            [[str(entry["name"]), TEXT_TYPE, _format_value(entry.get("value", ""))] for entry in spec.tags],
+            [[str(entry["name"]), TEXT_TYPE, format_value(entry.get("value", ""))] for entry in spec.tags],
             spec.roleArn,
             list(spec.skipOnStackStatuses),
         ),
@@ -322,7 +318,7 @@ def delete_stack(spec: DeleteStackSpec) -> Plan:
         DeleteStack(
             spec.stackName,
             spec.roleArn,
-            [[str(entry["name"]), _format_value(entry.get("value", ""))] for entry in spec.onlyWithTags],
+            [[str(entry["name"]), format_value(entry.get("value", ""))] for entry in spec.onlyWithTags],
             list(spec.expected),
         ),
     )

@@ -7,6 +7,7 @@ from typing import Any
 from connectors.secret_expressions import find_secret_references
 from guards.limits import SHELL_SCRIPT_BYTES
 from steps.actions.scripts import RunScript
+from steps.expressions import format_value
 from steps.kinds.registry import BadStepError, Plan, SpecColumn, describe_field, step, unit
 from steps.variables import SECRET_TYPE, TEXT_TYPE, describe_variable_problem
 
@@ -64,7 +65,7 @@ class ScriptSpec:
             [
                 str(variable["name"]),
                 str(variable.get("type", TEXT_TYPE)),
-                _format_variable(variable.get("value", "")),
+                format_value(variable.get("value", "")),
             ]
             for variable in self.environmentVariables
         ]
@@ -86,11 +87,6 @@ def _get_inline_script(source: Mapping[str, Any]) -> str:
     spec = source.get("spec")
     script = spec.get("script") if isinstance(spec, Mapping) and source.get("type") == "Inline" else ""
     return script if isinstance(script, str) else ""
-
-
-def _format_variable(value: Any) -> str:
-    """Return the value of a variable as scripts receive it."""
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
 # R260, with the required parameters of put-metric-alarm.

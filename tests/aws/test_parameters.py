@@ -19,6 +19,7 @@ def test_nulls_go_and_empty_values_stay() -> None:
     ("path", "value", "expected"),
     [
         (("cpu",), 256, "256"),
+        (("cpu",), 0.00001, "0.00001"),
         (("containerDefinitions", 0, "memory"), "512", 512),
         (("containerDefinitions", 0, "memory"), "much", "much"),
         (("containerDefinitions", 0, "essential"), "True", True),

@@ -7,7 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from guards.limits import EXPRESSION_CHARACTERS, EXPRESSION_RESULT_CHARACTERS
+from pipelines.editor.variable_rows import VariableRows
+from steps.actions.terraform import normalize_variables
 from steps.expressions import BadExpressionError, resolve_expressions
+from steps.kinds.registry import get_step_kind
 from tests.fixtures.time_limits import run_within_cpu
 from tests.lanes import examples
 
@@ -97,3 +100,22 @@ def test_values_do_not_multiply_without_end() -> None:
 def test_the_column_of_one_without_an_end_is_named() -> None:
     with pytest.raises(BadExpressionError, match="column 16"):
         resolve_expressions("<+infra.count> <+infra.cluster", KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0.00001, "0.00001"), (1e16, "10000000000000000"), (1.5, "1.5")]
+)
+def test_a_number_stands_in_a_text_without_an_exponent(number: float, text: str) -> None:
+    assert resolve_expressions("rate: <+a>", {"a": number}) == f"rate: {text}"
+    spec = {"source": {"type": "Inline", "spec": {"script": "env"}}}
+    variables = [{"name": "RATE", "value": number}]
+    script = get_step_kind("ShellScript").parse_spec({**spec, "environmentVariables": variables})
+    assert script.variables == [["RATE", "String", text]]
+    assert normalize_variables(variables, "String") == [["RATE", "String", text]]
+
+
+def test_the_cells_of_a_small_number_can_be_saved_again() -> None:
+    cells = VariableRows().render_cells(("rate", {"type": "Number", "value": 0.00001}))
+    assert cells is not None
+    assert cells["value"] == "0.00001"
+    assert VariableRows().parse_cells(cells) == ("rate", {"type": "Number", "value": 0.00001})
