@@ -83,6 +83,9 @@ def _parse_or_none(text: str) -> Any:
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INDENT_WIDTH = 2
+# YAML counts them as ends of lines; here they are characters of a line.
+_OTHER_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
+_UNCHANGEABLE = "This cannot be changed in a form; change it in the YAML."
 _COMMENT_PATTERN = re.compile(r"\s*#")
 
 
@@ -124,16 +127,17 @@ class YamlDraft:
 
     def __init__(self, text: str) -> None:
         """Parse a text. Raises `NotEditable` with the reason if it is not a YAML mapping."""
-        self.text = text.replace("\r\n", "\n")
+        self.text = text.replace("\r\n", "\n").replace("\r", "\n")
         self.lines = self.text.removesuffix("\n").split("\n")
         try:
             self.value: Any = parse_yaml(self.text).value
             snapshot = parse_yaml(self.text).value
-            node = yaml.compose(self.text, Loader=_LOADER)
+            node = yaml.compose(_OTHER_LINE_ENDS.sub("_", self.text), Loader=_LOADER)
         except InputRejected as error:
             raise NotEditable(error.problem.display_message) from error
         except yaml.YAMLError as error:
-            raise NotEditable("The text is not valid YAML.") from error
+            is_valid = _OTHER_LINE_ENDS.search(self.text)
+            raise NotEditable(_UNCHANGEABLE if is_valid else "The text is not valid YAML.") from error
         self.origins: dict[int, _NodeOrigin] = {}
         self._register(node, self.value, snapshot, (0, len(self.lines)))
         self.original = snapshot
@@ -150,7 +154,7 @@ class YamlDraft:
         except InputRejected as error:
             raise NotEditable(error.problem.display_message) from error
         if not is_identical(means, self.value):
-            raise NotEditable("This cannot be changed in a form; change it in the YAML.")
+            raise NotEditable(_UNCHANGEABLE)
         return text
 
     def _register(self, node: yaml.Node | None, value: Any, snapshot: Any, region: tuple[int, int]) -> None:
@@ -159,14 +163,18 @@ class YamlDraft:
         column = node.start_mark.column
         end = self._end(_get_last_line(node, self.lines), region[1], column)
         origin = self.origins[id(value)] = _NodeOrigin(node, column, snapshot, end)
+        is_list = isinstance(node, yaml.SequenceNode)
+        if is_list != isinstance(value, list) or len(node.value) != len(value):
+            raise NotEditable(_UNCHANGEABLE)
         if node.flow_style:
             return
-        is_list = isinstance(node, yaml.SequenceNode)
         children = (
             [(i, item, item) for i, item in enumerate(node.value)]
             if is_list
             else [(key.value, key, inner) for key, inner in node.value]
         )
+        if not is_list and [name for name, _, _ in children] != list(value):
+            raise NotEditable(_UNCHANGEABLE)
         first = [
             self._dash_line(begun, column) if is_list else begun.start_mark.line for _, begun, _ in children
         ]
@@ -247,7 +255,11 @@ class YamlDraft:
             text = render_scalar(inner, style)
             before = own[0][: start.column]
             return [before + (" " if before.endswith(":") else "") + text + own[0][end.column :]]
-        head = own[0][: own[0].index(":", column + len(key)) + 1]
+        colon = own[0].find(":", column + len(key))
+        if colon < 0:
+            # The key has a question mark, and the colon is in another line.
+            raise NotEditable(_UNCHANGEABLE)
+        head = own[0][: colon + 1]
         comment = ""
         if part.last == part.line and start.line == part.line:
             comment = own[0][end.column :].strip()

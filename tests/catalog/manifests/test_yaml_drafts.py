@@ -104,6 +104,32 @@ def test_a_text_that_is_no_yaml_says_where():
         YamlDraft("a: b: c")
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85"])
+def test_line_separators_inside_a_text_stay_where_they_are(separator: str):
+    text = f'a:\n  note: "one{separator * 9}two"\n  name: old # ours\n'
+    draft = YamlDraft(text)
+    draft.value["a"]["name"] = "new"
+    assert draft.render() == text.replace("old", "new")
+
+
+def test_line_separators_that_end_lines_are_left_to_the_text():
+    with pytest.raises(NotEditable, match="change it in the YAML"):
+        YamlDraft("a: one\u2028b: two\n")
+
+
+def test_line_ends_of_old_computers_are_line_ends():
+    draft = YamlDraft("a:\r  - name: old\r  - name: two\r")
+    draft.value["a"][0]["name"] = "new"
+    assert draft.render() == "a:\n  - name: new\n  - name: two\n"
+
+
+def test_a_key_with_a_question_mark_is_left_to_the_text():
+    draft = YamlDraft("a:\n  ? name\n  : old\n")
+    draft.value["a"]["name"] = "new"
+    with pytest.raises(NotEditable, match="change it in the YAML"):
+        draft.render()
+
+
 def test_one_is_not_true():
     assert not is_identical(1, True)
     assert not is_identical({"a": 1, "b": 2}, {"b": 2, "a": 1})
