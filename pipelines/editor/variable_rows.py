@@ -32,6 +32,8 @@ _COLUMNS = (
 _COLUMNS_BY_NAME = {column.name: column for column in _COLUMNS}
 # Cells whose values have the type of the variable.
 _TYPED_COLUMNS = ("value", "default")
+# Keys of a definition, which a value without a type does not have.
+_DEFINITION_COLUMNS = ("default", "required", "allowedValues", "pattern", "description")
 
 
 class VariableRows:
@@ -80,6 +82,8 @@ class VariableRows:
         definition = (
             _parse_typed(cells, errors) if cells.get("type") else _parse_untyped(cells.get("value", ""))
         )
+        if not cells.get("type") and any(cells.get(key, "").strip() for key in _DEFINITION_COLUMNS):
+            errors["type"] = "Choose a type. Without one, a variable has a name and a value only."
         if not is_path(name) or "." in name or len(name) > NAME_CHARACTERS:
             errors["name"] = _COLUMNS_BY_NAME["name"].help if name else "Enter a value."
         if not errors:

@@ -73,6 +73,28 @@ def test_a_changed_cell_changes_its_value_alone_and_comments_stay():
     assert variables(text)["digits"] == "3"
 
 
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("default", "blue"),
+        ("required", "false"),
+        ("allowedValues", "a\nb"),
+        ("pattern", "a+"),
+        ("description", "Where it goes"),
+    ],
+)
+@pytest.mark.parametrize("row", [{"5__name": "wait", "5__value": "x"}, {"0__name": "place"}, {"2__type": ""}])
+def test_what_only_a_variable_with_a_type_has_is_not_lost_without_one(
+    row: dict[str, str], cell: str, value: str
+):
+    number = next(iter(row)).partition("__")[0]
+    outcome = run_command(WHOLE, fill_cells(**row, **{f"{number}__{cell}": value}))
+    assert outcome.text == WHOLE
+    assert outcome.errors == {
+        f"variables.{number}.type": "Choose a type. Without one, a variable has a name and a value only."
+    }
+
+
 def test_variables_are_added_renamed_and_removed():
     added = {"5__name": "wait", "5__type": "Boolean", "5__value": "true", "5__description": "A pause"}
     text = run_command(WHOLE, fill_cells(**added, **{"1__name": "number"})).text
