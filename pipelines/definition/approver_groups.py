@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from pipelines.definition.parser import PipelineSpec
-from pipelines.definition.stage_targets import ReferenceProblem
+from pipelines.definition.stage_targets import ReferenceProblem, build_step_path
 from rbac.models import Scope, UserGroup
 from steps.expressions import has_expression
 from steps.kinds.approval import APPROVAL_TYPE
@@ -29,13 +29,13 @@ def find_groups(scope: Scope, names: Iterable[str]) -> tuple[list[UserGroup], li
 def list_unknown_groups(pipeline: PipelineSpec, scope: Scope) -> Iterator[ReferenceProblem]:
     """Return the missing groups of approval steps, each with the most similar name."""
     for number, stage in enumerate(pipeline.stages):
-        for index, step in enumerate(stage.steps):
+        for step in stage.steps:
             if step.type != APPROVAL_TYPE:
                 continue
             approvers = step.spec.get("approvers", {})
             names = [name for name in approvers.get("userGroups", ()) if not has_expression(name)]
             for name in find_groups(scope, names)[1]:
-                place = f"pipeline.stages.{number}.stage.spec.execution.steps.{index}.step.spec.approvers"
+                place = f"{build_step_path(number, step)}.spec.approvers"
                 yield ReferenceProblem(
                     place, f"step {step.identifier}: {describe_unknown_group(name, scope)}"
                 )

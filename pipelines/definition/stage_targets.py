@@ -233,6 +233,11 @@ def find_service(scope: Scope, identifier: str) -> Service | None:
     return service
 
 
+def build_step_path(stage: int, step: StepSpec) -> str:
+    """Return the path of a step in its pipeline."""
+    return ".".join(map(str, ("pipeline", "stages", stage, "stage", "spec", *step.path)))
+
+
 def build_not_found_problem(kind: str, identifier: str, scope: Scope, path: str) -> ReferenceProblem:
     """Build the message for a missing or hidden resource."""
     return ReferenceProblem(path, f"{kind} {identifier} does not exist in {scope.path}")

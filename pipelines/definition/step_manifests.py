@@ -12,7 +12,7 @@ from connectors.file_store import FileNotInStore, split_reference
 from connectors.required_access import get_file_requirements, require_access
 from pipelines.definition.deferred_expressions import build_deferred_check, resolve_spec
 from pipelines.definition.parser import PipelineSpec
-from pipelines.definition.stage_targets import ReferenceProblem
+from pipelines.definition.stage_targets import ReferenceProblem, build_step_path
 from pipelines.definition.step_manifest_sources import ManifestFieldProblem, list_sources_by_field
 from rbac.models import Scope
 from rbac.policy import Principal, can
@@ -183,9 +183,7 @@ def check_own_manifests(
     """Return the problems with manifests in step specs; hidden files and connectors stay undisclosed."""
     return [
         ReferenceProblem(
-            ".".join(
-                map(str, ("pipeline", "stages", number, "stage", "spec", *step.path, "spec", fault.field))
-            ),
+            f"{build_step_path(number, step)}.spec.{fault.field}",
             f"step {step.identifier}: {fault.message}",
         )
         for number, stage in enumerate(pipeline.stages)

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from connectors.models import Connector
-from connectors.queries import SecretNotFound, find_connector, find_secret
+from connectors.queries import describe_missing_secret, find_connector, find_secrets
 from connectors.required_access import RequiredPermission, get_connector_requirements
-from pipelines.definition.parser import PipelineSpec, StageSpec
-from pipelines.definition.stage_targets import ReferenceProblem
+from pipelines.definition.parser import PipelineSpec, StageSpec, StepSpec
+from pipelines.definition.stage_targets import ReferenceProblem, build_step_path
 from rbac.models import Scope
 from steps.kinds.registry import BadStepError, get_step_kind, get_step_kinds
 
@@ -46,16 +46,23 @@ def list_connector_reference_needs(
 
 def find_missing_connectors(pipeline: PipelineSpec, scope: Scope) -> list[ReferenceProblem]:
     """Return the connector references of steps without a connector of the required kind."""
+    named = [
+        (place, step, reference)
+        for place, step in _list_steps(pipeline)
+        for reference in list_step_connectors(step.type, step.spec)
+    ]
+    connectors = {
+        reference: find_connector(scope, *reference)
+        for reference in dict.fromkeys(reference for _, _, reference in named)
+    }
     return [
         ReferenceProblem(
-            f"pipeline.stages.{number}.stage.spec.execution",
+            place,
             f"step {step.identifier}: no {Connector.Kind(kind).label} connector {reference} in "
             f"{scope.path}. Create it, or correct the reference: name, org.name or account.name.",
         )
-        for number, stage in enumerate(pipeline.stages)
-        for step in stage.steps
-        for reference, kind in list_step_connectors(step.type, step.spec)
-        if find_connector(scope, reference, kind) is None
+        for place, step, (reference, kind) in named
+        if connectors[reference, kind] is None
     ]
 
 
@@ -73,31 +80,30 @@ def list_secret_needs(stage: StageSpec, scope: Scope, path: str) -> Iterator[Req
 
 
 def list_secret_reference_needs(refs: Iterator[str], scope: Scope, path: str) -> Iterator[RequiredPermission]:
-    for ref in dict.fromkeys(refs):
-        try:
-            secret = find_secret(scope, ref)
-        except SecretNotFound:
-            continue
+    named = list(dict.fromkeys(refs))
+    secrets = find_secrets(scope, named) if named else {}
+    for ref in filter(secrets.__contains__, named):
         title = f"the secret {ref}"
-        yield RequiredPermission("core_secret_access", secret, title, title, path)
+        yield RequiredPermission("core_secret_access", secrets[ref], title, title, path)
 
 
 def find_missing_secrets(pipeline: PipelineSpec, scope: Scope) -> list[ReferenceProblem]:
-    """Return the secret references of steps without a secret."""
-    return [
-        ReferenceProblem(
-            f"pipeline.stages.{number}.stage.spec.execution", f"step {step.identifier}: {problem}"
-        )
-        for number, stage in enumerate(pipeline.stages)
-        for step in stage.steps
+    """Return the secret references of steps without a secret; one query, or none without a reference."""
+    named = [
+        (place, step, ref)
+        for place, step in _list_steps(pipeline)
         for ref in list_step_secrets(step.type, step.spec)
-        if (problem := _describe_missing_secret(scope, ref))
+    ]
+    secrets = find_secrets(scope, {ref for _, _, ref in named}) if named else {}
+    return [
+        ReferenceProblem(place, f"step {step.identifier}: {describe_missing_secret(scope, ref)}")
+        for place, step, ref in named
+        if ref not in secrets
     ]
 
 
-def _describe_missing_secret(scope: Scope, ref: str) -> str:
-    try:
-        find_secret(scope, ref)
-    except SecretNotFound as missing:
-        return str(missing)
-    return ""
+def _list_steps(pipeline: PipelineSpec) -> Iterator[tuple[str, StepSpec]]:
+    """Yield the steps of all stages, without rollback steps, each with its path."""
+    for number, stage in enumerate(pipeline.stages):
+        for step in stage.steps:
+            yield build_step_path(number, step), step
