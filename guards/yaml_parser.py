@@ -90,6 +90,11 @@ def parse_yaml(
     return reader.build_document()
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text without quotes is a number, or would be one if it were not too large."""
+    return any(pattern.match(text) for pattern in (_NUMBER, _OCTAL_OR_HEX, _NOT_A_NUMBER))
+
+
 def _replace_surrogate_escapes(text: str) -> str:
     """Replace surrogate escapes: JSON has two for a character beyond 16 bits, YAML has none."""
     if "\\u" not in text or not text.lstrip().startswith(("{", "[")):

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from guards.input_problems import InputRejected
-from guards.yaml_parser import parse_yaml
+from guards.yaml_parser import is_number, parse_yaml
 
 _UNLIMITED_WIDTH = 10**9
 
@@ -23,6 +23,15 @@ class IndentedDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:
         """Return True: pipelines may not contain references."""
         return True
+
+
+def represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Represent a text, in quotes if it is a number to our parser: the library leaves 12e3 as it is."""
+    style = "'" if is_number(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+IndentedDumper.add_representer(str, represent_text)
 
 
 def render_scalar(value: Any, style: str | None = None) -> str:

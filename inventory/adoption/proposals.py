@@ -11,6 +11,7 @@ import yaml
 from aws.apis.ecs_types import parse_tags
 from catalog.manifests.checks import check_manifest, check_with_task_definition, get_native_strategy
 from catalog.manifests.documents import BadDocument, Document, parse_document
+from catalog.manifests.yaml_drafts import represent_text
 from catalog.operations import ManifestSpec
 from inventory.adoption.live import publish_adoption_changed
 from inventory.adoption.manifests import (
@@ -256,6 +257,9 @@ class _ManifestDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:
         """Return True: a manifest may not contain references."""
         return True
+
+
+_ManifestDumper.add_representer(str, represent_text)
 
 
 def dump_documents(documents: ServiceDocuments) -> str:

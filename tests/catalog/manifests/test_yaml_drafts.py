@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.manifests.yaml_drafts import NotEditable, YamlDraft, is_identical
+from catalog.manifests.yaml_drafts import NotEditable, YamlDraft, is_identical, render_value
 from guards.yaml_parser import parse_yaml
 from tests.lanes import examples
 
@@ -128,6 +128,11 @@ def test_a_key_with_a_question_mark_is_left_to_the_text():
     draft.value["a"]["name"] = "new"
     with pytest.raises(NotEditable, match="change it in the YAML"):
         draft.render()
+
+
+def test_a_text_that_looks_like_a_number_stays_a_text():
+    for value in (["12e34567", "1234e56", "0o17", "1.5", "text"], {"a": "1e5"}):
+        assert parse_yaml(render_value(value)).value == value
 
 
 def test_one_is_not_true():

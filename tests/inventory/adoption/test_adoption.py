@@ -2,9 +2,10 @@
 
 import pytest
 
+from catalog.manifests.documents import parse_document
 from catalog.models import Infrastructure, Service
 from deployments.execution.operations import run_pipeline
-from inventory.adoption.proposals import AdoptionProposal
+from inventory.adoption.proposals import AdoptionProposal, render_manifest
 from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceRecord
 from inventory.operations.adoptions import (
@@ -134,3 +135,9 @@ def test_an_ecs_service_that_slipway_deploys_already_is_not_taken_over(drive: Dr
     admin, infrastructure = User.objects.get(username="admin"), Infrastructure.objects.get()
     with pytest.raises(BadInput, match="already deploys this ECS service"):
         read_for_adoption(actor=admin, infrastructure=infrastructure, ecs_service="myapp")
+
+
+@pytest.mark.parametrize("text", ["12e34567", "1234e56", "0o17"])
+def test_a_text_that_looks_like_a_number_stays_a_text(text: str) -> None:
+    rendered = render_manifest({"environment": [{"name": "COMMIT", "value": text}]})
+    assert parse_document(rendered, "task definition").value["environment"][0]["value"] == text

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.manifests.documents import parse_manifest
 from pipelines.definition.parser import parse_pipeline
 from pipelines.imports.proposals import ImportProposal, build_proposal
 from pipelines.imports.source_files import ImportRefused
@@ -77,6 +78,15 @@ def test_an_unquoted_number_may_be_a_variable() -> None:
     proposal = propose(ecspresso_files(service=text))
     assert manifest(proposal, 1)["desiredCount"] == "<+serviceVariables.N>"
     assert proposal.service.variables["N"] == "2"
+
+
+@pytest.mark.parametrize("text", ["12e34567", "1234e56", "0o17"])
+def test_a_text_that_looks_like_a_number_stays_a_text(text: str) -> None:
+    definition = json.loads(json.dumps(TASK_DEFINITION))
+    definition["containerDefinitions"][0]["environment"] = [{"name": "COMMIT", "value": text}]
+    proposal = propose(ecspresso_files(task=json.dumps(definition)))
+    content = parse_manifest(proposal.service.manifests[0].content, "task definition").value
+    assert content["containerDefinitions"][0]["environment"] == [{"name": "COMMIT", "value": text}]
 
 
 def test_a_configuration_in_json_and_in_a_folder_is_read() -> None:
