@@ -157,6 +157,12 @@ def code_spans(text: str) -> SafeString:
 
 
 @register.filter
+def scalar(value: Any) -> Any:
+    """Return the value of a variable as YAML and runs write it: true, where Python writes True."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+@register.filter
 @stringfilter
 def depth(path: str) -> int:
     """Return the indentation of a path in a tree: its number of folders, up to a limit."""

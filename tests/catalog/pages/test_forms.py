@@ -11,6 +11,7 @@ from catalog.models import Environment, Infrastructure, Service, ServiceOverride
 from catalog.operations import OverrideSpec, override_service
 from connectors.models import Connector
 from deployments.execution.operations import run_pipeline
+from pipelines.models import InputSet, Pipeline
 from rbac.models import AuditEntry, Scope, User
 from tests.api.requests import INLINE, environment_form, override_form, rows_of, service_form
 from tests.api.sample_project import CANARY, World, make_world
@@ -42,6 +43,27 @@ def test_a_number_is_shown_as_it_was_entered(text: str) -> None:
     assert entered.is_valid()
     (shown, _) = build_variable_formset(None, entered.variables()).forms
     assert shown["value"].value() == text
+
+
+def test_pages_show_true_as_runs_write_it(world: World, client: Client) -> None:
+    service, environment = world.service, world.environment
+    for owner in (service, environment):
+        owner.variables = {"on": True, "rate": 0.00001}
+        owner.save(update_fields=["variables"])
+    variables = "{on: {type: Boolean, default: false}}"
+    yaml = world.pipeline.yaml.replace("  stages:", f"  variables: {variables}\n  stages:", 1)
+    Pipeline.objects.filter(pk=world.pipeline.pk).update(yaml=yaml)
+    InputSet.objects.create(pipeline=world.pipeline, identifier="on", name="On", inputs={"on": True})
+    for path in (
+        f"/services/{service.pk}/",
+        f"/environments/{environment.pk}/",
+        f"/environments/{environment.pk}/services/{service.pk}/",
+    ):
+        text = read_text(client.get(path, follow=True))
+        assert "<code>true</code>" in text, path
+        assert "<code>0.00001</code>" in text, path
+        assert "<code>True</code>" not in text, path
+    assert "on: true" in read_text(client.get(f"/pipelines/{world.pipeline.pk}/input-sets/"))
 
 
 def test_an_environment_is_made_from_a_name_and_typed_variables(project: Scope, client: Client):
