@@ -208,9 +208,15 @@ def show_history(request: PageRequest, pk: int) -> HttpResponse:
 @require_POST
 def restore_pipeline(request: PageRequest, pk: int, number: int) -> HttpResponse:
     """Restore an earlier version of a pipeline as a new version."""
-    pipeline = get_pipeline(request, pk)
+    pipeline, opened = get_pipeline(request, pk), request.POST.get("version", "")
+    version = int(opened) if _is_version(opened) else None
     try:
-        restored = pipelines.restore_version(actor=request.user, pipeline=pipeline, number=number)
+        restored = pipelines.restore_version(
+            actor=request.user, pipeline=pipeline, number=number, version=version
+        )
+    except VersionConflict:
+        text = f"Someone else saved {pipeline.name} after you opened its history. Nothing was restored."
+        messages.error(request, text)
     except ChangeProposed as proposed:
         report_proposal(request, proposed)
     else:
@@ -219,9 +225,12 @@ def restore_pipeline(request: PageRequest, pk: int, number: int) -> HttpResponse
     return redirect("pipeline-history", pk=pk)
 
 
+def _is_version(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
 def _get_version(pipeline: Pipeline, number: str) -> PipelineVersion:
-    is_number = number.isascii() and number.isdigit() and len(number) < 10
-    version = pipeline.versions.filter(number=int(number)).first() if is_number else None
+    version = pipeline.versions.filter(number=int(number)).first() if _is_version(number) else None
     if version is None:
         raise NotVisible("This version does not exist.")
     return version

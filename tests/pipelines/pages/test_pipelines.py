@@ -174,6 +174,24 @@ def test_the_history_compares_and_restores(world: World, client: Client):
 
 
 @pytest.mark.django_db
+def test_a_version_is_not_restored_over_one_that_nobody_saw(world: World, client: Client):
+    address = f"/pipelines/{world.pipeline.pk}"
+    for version in (1, 2):
+        yaml = PIPELINE.replace("name: Deploy", f"name: Other {version}")
+        client.post(f"{address}/edit/", {"yaml": yaml, "version": version})
+        if version == 1:
+            assert '<input type="hidden" name="version" value="2">' in text_of(
+                client.get(f"{address}/history/")
+            )
+    response = client.post(f"{address}/restore/1/", {"version": 2}, follow=True)
+    assert "after you opened its history. Nothing was restored." in text_of(response)
+    assert Pipeline.objects.get().version == 3
+    client.post(f"{address}/restore/1/", {"version": 3})
+    pipeline = Pipeline.objects.get()
+    assert (pipeline.version, pipeline.yaml) == (4, PIPELINE)
+
+
+@pytest.mark.django_db
 def test_a_deleted_pipeline_is_gone_and_its_executions_stay(world: World, client: Client):
     assert client.post(f"/pipelines/{world.pipeline.pk}/delete/").status_code == 302
     assert client.get(f"/pipelines/{world.pipeline.pk}/").status_code == 404
