@@ -334,6 +334,16 @@ def test_what_was_entered_for_a_run_is_kept_and_fills_in_the_next(
 
 
 @pytest.mark.django_db
+def test_the_error_of_an_input_is_read_out_with_its_field(asking: Pipeline, admin: User, browse: Browse):
+    entered = {"name": "Spring", "tag": "v2", "input.version": "3", "input.token": "hush-hush"}
+    for page in ("run", "preview", "input-sets/new"):
+        text = browse(admin).post(f"/pipelines/{asking.pk}/{page}/", entered).content.decode()
+        assert 'aria-describedby="input-version-error input-version-help" aria-invalid="true"' in text, page
+        assert '<p class="error" id="input-version-error">must match the pattern' in text, page
+        assert 'aria-describedby="input-color-help"' in text, page
+
+
+@pytest.mark.django_db
 def test_what_an_edit_changes_is_shown_before_and_nobody_overrides_unseen(
     asking: Pipeline, admin: User, browse: Browse
 ):
