@@ -58,7 +58,10 @@ class PipelineVariable:
             value == choice and type(value) is type(choice) for choice in self.allowed
         ):
             return f"must be one of {', '.join(map(format_variable_value, self.allowed))}"
-        if self.pattern and not is_full_match(self.pattern, str(value)):
+        # Earlier releases compared the spelling of Python, such as True.
+        if self.pattern and not any(
+            is_full_match(self.pattern, text) for text in (format_variable_value(value), str(value))
+        ):
             return f"must match the pattern {self.pattern}"
         return ""
 

@@ -114,6 +114,20 @@ def test_a_variable_that_cannot_be_is_refused_at_its_place(definition: Any, reas
     assert reason in message
 
 
+@pytest.mark.parametrize(
+    ("definition", "value"),
+    [
+        ({"type": "Boolean", "default": True, "pattern": "true|false"}, False),
+        ({"type": "Boolean", "default": True, "pattern": "True|False"}, False),
+        ({"type": "Number", "default": 0.5, "pattern": "0[.][0-9]+"}, 0.00001),
+        ("<+input>.regex(true|false)", True),
+    ],
+)
+def test_a_pattern_reads_a_value_as_runs_write_it(definition: Any, value: Any):
+    variables = parse_variables({"x": definition})
+    assert validate_inputs(variables, {"x": value})[1] == []
+
+
 @given(st.text(st.sampled_from("ab*+?(){}[]|\\1,3.^$"), max_size=24))
 def test_no_pattern_that_is_taken_makes_a_text_slow(pattern: str):
     if not describe_pattern_problem(pattern):
