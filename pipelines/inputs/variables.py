@@ -71,7 +71,14 @@ class PipelineVariable:
         return f"{format_variable_value(wrong[0])} {self._type_problem}" if wrong else ""
 
     def parse_value(self, text: str) -> InputValue:
-        """Parse the text of a form field: numbers and Booleans are converted, other texts stay."""
+        """Parse the text of a form field: numbers and Booleans are converted, other texts stay.
+
+        Without a type, they are if the value is one and no digit is lost.
+        """
+        if not self.type and isinstance(self.value, bool | int | float):
+            type_ = BOOLEAN if isinstance(self.value, bool) else NUMBER
+            parsed = replace(self, type=type_).parse_value(text)
+            return parsed if format_variable_value(parsed) == text.strip() else text
         if self.type == BOOLEAN and text in ("true", "false"):
             return text == "true"
         if self.type == NUMBER and re.fullmatch(r"-?\d{1,15}", text.strip()):

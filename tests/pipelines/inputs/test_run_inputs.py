@@ -128,6 +128,24 @@ def test_a_pattern_reads_a_value_as_runs_write_it(definition: Any, value: Any):
     assert validate_inputs(variables, {"x": value})[1] == []
 
 
+@pytest.mark.parametrize(
+    ("plain", "text", "value"),
+    [
+        (3, "5", 5),
+        (0.5, "0.75", 0.75),
+        (1.1, "1.20", "1.20"),
+        (3, "many", "many"),
+        (True, "false", False),
+        (True, "5", "5"),
+        ("3", "5", "5"),
+    ],
+)
+def test_the_text_for_a_plain_value_has_its_type(plain: Any, text: str, value: Any):
+    (variable,) = parse_variables({"x": plain})
+    parsed = variable.parse_value(text)
+    assert (type(parsed), parsed) == (type(value), value)
+
+
 @given(st.text(st.sampled_from("ab*+?(){}[]|\\1,3.^$"), max_size=24))
 def test_no_pattern_that_is_taken_makes_a_text_slow(pattern: str):
     if not describe_pattern_problem(pattern):
