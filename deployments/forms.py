@@ -18,6 +18,7 @@ from pipelines.definition.stage_targets import StageTarget
 from pipelines.forms.input_sets import RunVariableInput, get_posted_input, parse_posted_inputs
 from pipelines.inputs.variables import PipelineVariable, format_variable_value
 from pipelines.models import InputSet, Pipeline
+from pipelines.operations.pipelines import list_pipeline_variables
 from steps.kinds.registry import get_step_kind
 from web.forms.drafts import NewResource, Selection
 from web.forms.page_forms import ScopeField
@@ -210,14 +211,24 @@ class RunForm(forms.Form):
         self.problems = other_errors or ([] if input_errors else [{"path": "", "message": problem.detail}])
 
     def apply_input_sets(self, sets: Iterable[InputSet], chosen: Sequence[str]) -> None:
-        """Fill in the values of the chosen input sets; later ones override earlier ones."""
-        self.sets = list(sets) if self.variables else []
+        """Fill in the values of the chosen input sets; later ones override earlier ones.
+
+        A variable that the run does not ask for gets a field if a chosen set has a value for it.
+        """
+        self.sets = list(sets)
         self.chosen = [
             name for name in chosen if any(name == input_set.identifier for input_set in self.sets)
         ]
         values_by_set = {input_set.identifier: input_set.inputs for input_set in self.sets}
         for name in self.chosen:
             self.initial_values |= values_by_set[name]
+        if self.initial_values:
+            self.variables = tuple(
+                variable
+                for variable in list_pipeline_variables(self.pipeline)
+                if variable.is_runtime_input
+                or (variable.name in self.initial_values and not variable.is_secret)
+            )
 
     def inputs(self) -> dict[str, Any]:
         """Return the input, converted to the types of the pipeline's variables.

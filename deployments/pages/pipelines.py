@@ -89,11 +89,7 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     """Show the plan of a run, and start it."""
     pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     require(request.user, EXECUTE, pipeline)
-    form = RunForm(request.POST or None, pipeline=pipeline)
-    data = request.POST if request.method == "POST" else request.GET
-    form.apply_input_sets(
-        input_sets.list_visible_input_sets(pipeline, request.user)[:SETS_SHOWN], data.getlist("set")
-    )
+    form = _build_run_form(request, pipeline)
     if request.method == "POST" and form.is_valid():
         tag = form.cleaned_data["tag"]
         try:
@@ -116,13 +112,23 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     return render(request, "pipelines/run.html", context)
 
 
+def _build_run_form(request: PageRequest, pipeline: Pipeline) -> RunForm:
+    """Return the form of a run with the values of the chosen input sets."""
+    form = RunForm(request.POST or None, pipeline=pipeline)
+    data = request.POST if request.method == "POST" else request.GET
+    form.apply_input_sets(
+        input_sets.list_visible_input_sets(pipeline, request.user)[:SETS_SHOWN], data.getlist("set")
+    )
+    return form
+
+
 @require_sign_in
 @require_POST
 def plan_of_run(request: PageRequest, pk: int) -> HttpResponse:
     """Show the plan of a run for the current input."""
     pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     require(request.user, EXECUTE, pipeline)
-    form = RunForm(request.POST, pipeline=pipeline)
+    form = _build_run_form(request, pipeline)
     content = {"pipeline": pipeline, "form": form, "policy": _check_policy(request, form)}
     return render(request, "pipelines/_plan.html", content)
 

@@ -366,6 +366,34 @@ def test_what_was_entered_for_a_run_is_kept_and_fills_in_the_next(
 
 
 @pytest.mark.django_db
+def test_the_plain_variables_of_a_chosen_input_set_are_shown_and_used(
+    asking: Pipeline, admin: User, browse: Browse
+):
+    asking.yaml = asking.yaml.replace("  variables:\n", "  variables:\n    count: 3\n    region: eu\n", 1)
+    asking.save(update_fields=["yaml"])
+    spec = InputSetSpec("Spring", inputs={"version": "v1", "count": 5})
+    create_input_set(actor=admin, pipeline=asking, identifier="spring", spec=spec)
+    client, address = browse(admin), f"/pipelines/{asking.pk}"
+    assert 'name="input.count"' not in client.get(f"{address}/run/").content.decode()
+    page = client.get(f"{address}/run/?set=spring").content.decode()
+    assert 'name="input.count" value="5"' in page
+    assert 'name="input.region"' not in page
+    entered = {
+        "tag": "v2",
+        "set": "spring",
+        "input.version": "v1",
+        "input.count": "5",
+        "input.token": "hush-hush",
+    }
+    for path in ("run/plan", "preview"):
+        shown = client.post(f"{address}/{path}/", entered)
+        assert shown.status_code == 200
+        assert shown.context["form"].current_inputs()["count"] == 5
+    assert client.post(f"{address}/run/", entered).status_code == 302
+    assert Execution.objects.latest("created_at").inputs == {"version": "v1", "count": 5}
+
+
+@pytest.mark.django_db
 def test_the_error_of_an_input_is_read_out_with_its_field(asking: Pipeline, admin: User, browse: Browse):
     entered = {"name": "Spring", "tag": "v2", "input.version": "3", "input.token": "hush-hush"}
     for page in ("run", "preview", "input-sets/new"):
