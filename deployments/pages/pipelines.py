@@ -1,8 +1,9 @@
 """Pages of pipelines: the list, one pipeline with its YAML, and the form that runs it with its tags."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from django.http import HttpResponse
+from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
@@ -19,7 +20,8 @@ from deployments.freezes import operations as freezes_operations
 from pipelines import queries as pipelines_queries
 from pipelines.deployability import list_deploying_stages
 from pipelines.inputs import input_sets
-from pipelines.models import Pipeline
+from pipelines.inputs.variables import format_variable_value
+from pipelines.models import InputSet, Pipeline
 from pipelines.pages.pipelines import build_graph_of_text
 from rbac.policy import can, can_anywhere, get_permissions, require
 from web.forms.lists import build_name_filter, paginate_list, read_list_options
@@ -38,6 +40,8 @@ EDIT: Final = "core_pipeline_edit"
 EXECUTE: Final = "core_pipeline_execute"
 RECENT: Final = 10
 SETS_SHOWN: Final = 50
+# The button that fills in the chosen input sets, and starts nothing.
+APPLY_SETS: Final = "apply_sets"
 
 
 @require_sign_in
@@ -90,7 +94,7 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
     pipeline = get_visible(request, VIEW, Pipeline.objects.select_related("scope"), pk=pk)
     require(request.user, EXECUTE, pipeline)
     form = _build_run_form(request, pipeline)
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and APPLY_SETS not in request.POST and form.is_valid():
         tag = form.cleaned_data["tag"]
         try:
             made = operations.run_pipeline(
@@ -114,12 +118,26 @@ def run_pipeline(request: PageRequest, pk: int) -> HttpResponse:
 
 def _build_run_form(request: PageRequest, pipeline: Pipeline) -> RunForm:
     """Return the form of a run with the values of the chosen input sets."""
-    form = RunForm(request.POST or None, pipeline=pipeline)
-    data = request.POST if request.method == "POST" else request.GET
-    form.apply_input_sets(
-        input_sets.list_visible_input_sets(pipeline, request.user)[:SETS_SHOWN], data.getlist("set")
-    )
+    sets = list(input_sets.list_visible_input_sets(pipeline, request.user)[:SETS_SHOWN])
+    data: QueryDict = request.POST if request.method == "POST" else request.GET
+    if APPLY_SETS in request.POST:
+        data = _replace_input_sets(request.POST, sets)
+    form = RunForm(data if request.POST else None, pipeline=pipeline)
+    form.apply_input_sets(sets, data.getlist("set"))
     return form
+
+
+def _replace_input_sets(posted: QueryDict, sets: Sequence[InputSet]) -> QueryDict:
+    """Return what was entered, with the values of the sets chosen now in place of the former ones."""
+    data, values_by_set = posted.copy(), {row.identifier: row.inputs for row in sets}
+    before, chosen = posted.getlist("set"), posted.getlist("chosen_set")
+    for name, value in (item for key in before for item in values_by_set.get(key, {}).items()):
+        if data.get(f"input.{name}") == format_variable_value(value):
+            del data[f"input.{name}"]
+    for name, value in (item for key in chosen for item in values_by_set.get(key, {}).items()):
+        data[f"input.{name}"] = format_variable_value(value)
+    data.setlist("set", chosen)
+    return data
 
 
 @require_sign_in

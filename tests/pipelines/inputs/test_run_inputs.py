@@ -394,6 +394,25 @@ def test_the_plain_variables_of_a_chosen_input_set_are_shown_and_used(
 
 
 @pytest.mark.django_db
+def test_choosing_input_sets_keeps_what_was_entered(asking: Pipeline, admin: User, browse: Browse):
+    for name, inputs in (("spring", {"version": "v1"}), ("may", {"color": "green"})):
+        spec = InputSetSpec(name, inputs=inputs)
+        create_input_set(actor=admin, pipeline=asking, identifier=name, spec=spec)
+    client, address, before = browse(admin), f"/pipelines/{asking.pk}/run/", Execution.objects.count()
+    entered = {"tag": "v7", "input.version": "v3", "input.color": "blue", "input.token": "hush-hush"}
+    assert 'name="apply_sets"' in client.get(address).content.decode()
+    choice = {"apply_sets": "1", "chosen_set": ["spring"]}
+    form = client.post(address, entered | choice).context["form"]
+    assert (form["tag"].value(), form.chosen) == ("v7", ["spring"])
+    assert form.current_inputs() == {"version": "v1", "color": "blue"}
+    choice = {"apply_sets": "1", "set": ["spring"], "chosen_set": ["may"]}
+    form = client.post(address, entered | {"input.version": "v1"} | choice).context["form"]
+    assert (form["tag"].value(), form.chosen) == ("v7", ["may"])
+    assert form.current_inputs() == {"color": "green"}
+    assert Execution.objects.count() == before
+
+
+@pytest.mark.django_db
 def test_the_error_of_an_input_is_read_out_with_its_field(asking: Pipeline, admin: User, browse: Browse):
     entered = {"name": "Spring", "tag": "v2", "input.version": "3", "input.token": "hush-hush"}
     for page in ("run", "preview", "input-sets/new"):
