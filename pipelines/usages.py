@@ -27,6 +27,7 @@ from pipelines.definition.step_references import (
 )
 from pipelines.models import Pipeline, Trigger
 from pipelines.triggers.kinds.image import CONNECTOR_KINDS, ImagePush
+from pipelines.triggers.kinds.pipeline import PIPELINE, PipelineTrigger
 from rbac.models import Scope
 from rbac.policy import Principal, build_below_filter, filter_visible
 from web.usages import ResourceUsage, ResourceUsages
@@ -111,6 +112,13 @@ def build_trigger_links(ids: Collection[int], principal: Principal) -> ResourceU
         for trigger in triggers.defer("secret").order_by("name", "pk")
     )
     return ResourceUsages(usages, hidden=len(ids) - len(usages))
+
+
+def find_following_triggers(pipeline: Pipeline, principal: Principal) -> ResourceUsages:
+    """Return the triggers that start another pipeline when a run of this one ends."""
+    rows = Trigger.objects.filter(kind=PipelineTrigger.identifier, pipeline__deleted_at=None)
+    rows = rows.filter(pipeline__scope=pipeline.scope_id, **{f"spec__{PIPELINE}": pipeline.identifier})
+    return build_trigger_links(list(rows.values_list("pk", flat=True)), principal)
 
 
 @register_connector_users("trigger", build_trigger_links)

@@ -14,13 +14,14 @@ from pipelines.editor.suggestions import build_suggestions
 from pipelines.forms.pipelines import EmptyPipelineForm, NewPipelineForm, PipelineForm, PipelineTemplateForm
 from pipelines.models import Pipeline, PipelineVersion
 from pipelines.operations import pipelines
+from pipelines.usages import find_following_triggers
 from rbac.models import Scope
 from rbac.policy import NotVisible, can, filter_visible, list_permitted_scopes, require
 from web.forms.draft_pages import leave_form, list_creatable, open_draft, report_draft
 from web.forms.drafts import CREATE_NAME, DRAFT_PARAMETER, OpenDraft, delete_draft
 from web.forms.page_forms import get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
-from web.forms.resource_pages import DeletePage, ResourcePage, report_proposal
+from web.forms.resource_pages import DeletePage, Notice, ResourcePage, report_proposal
 from web.http.pagination import paginate_queryset
 from web.http.problems import Problem, VersionConflict
 from web.managed_resources import ChangeProposed
@@ -158,6 +159,11 @@ class DeletePipeline(PipelinePage, DeletePage[Pipeline]):
         "available, and executions in progress continue."
     )
     done = "Pipeline {name} deleted. Its executions remain available."
+
+    def get_notice(self) -> Notice | None:
+        usages = find_following_triggers(self.object, self.request.user)
+        lines = ["These triggers of other pipelines wait for its runs, and start nothing any more."]
+        return Notice("Followed by other pipelines", lines, usages) if usages else None
 
     def perform(self, **values: Any) -> None:
         pipelines.delete_pipeline(actor=self.request.user, pipeline=self.object)

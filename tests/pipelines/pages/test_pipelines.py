@@ -14,7 +14,7 @@ from pipelines.definition.step_manifest_sources import list_sources
 from pipelines.editor.graph import build_graph
 from pipelines.editor.suggestions import build_full_schema
 from pipelines.forms.pipelines import PipelineTemplateForm
-from pipelines.models import Pipeline
+from pipelines.models import Pipeline, Trigger
 from pipelines.pipeline_templates import RUN_TASK, render_pipeline_template
 from rbac.models import Scope, User
 from steps.strategies.registry import get_strategies
@@ -189,6 +189,25 @@ def test_a_version_is_not_restored_over_one_that_nobody_saw(world: World, client
     client.post(f"{address}/restore/1/", {"version": 3})
     pipeline = Pipeline.objects.get()
     assert (pipeline.version, pipeline.yaml) == (4, PIPELINE)
+
+
+@pytest.mark.django_db
+def test_the_question_before_a_deletion_names_the_pipelines_that_follow(
+    world: World, admin: User, client: Client
+):
+    address = f"/pipelines/{world.pipeline.pk}/delete/"
+    assert "Followed by other pipelines" not in text_of(client.get(address))
+    follower = Pipeline.objects.create(scope=world.scope, identifier="next", name="Next", yaml=PIPELINE)
+    Trigger.objects.create(
+        pipeline=follower,
+        identifier="after",
+        name="After the first",
+        kind="pipeline",
+        spec={"pipeline": world.pipeline.identifier},
+    )
+    page = text_of(client.get(address))
+    assert "Followed by other pipelines" in page
+    assert "trigger After the first" in page
 
 
 @pytest.mark.django_db
