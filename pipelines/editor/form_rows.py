@@ -262,7 +262,7 @@ class StepManifestRow:
 
     def parse_cells(self, cells: CellTexts) -> dict[str, Any] | None:
         """Return the mapping; None without a store if it is optional. Raises `CellErrors`."""
-        store = cells.get("store", "")
+        store = cells.get("store", "").strip()
         if not self.is_needed and not store:
             return None
         errors: dict[str, str] = {}

@@ -330,3 +330,10 @@ def test_a_connector_that_somebody_may_not_use_is_not_offered(world: World, brow
     reader = make_person("reader", "viewer", world.pipeline.scope)
     page = render_form(browse(reader), world.pipeline.scope)
     assert re.search(rf'<input[^>]*name="{re.escape(SPEC)}.connector" value="old"', page)
+
+
+def test_a_store_of_spaces_is_no_store() -> None:
+    assert StepManifestRow(is_needed=False).parse_cells({"store": "\t", "content": "a: b"}) is None
+    with pytest.raises(CellErrors) as refused:
+        StepManifestRow(is_needed=True).parse_cells({"store": "\t", "content": "a: b"})
+    assert refused.value.errors["store"] == "Enter a value."
