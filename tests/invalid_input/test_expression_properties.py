@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -44,7 +45,10 @@ def _walk(path: str, values: Any) -> Any:
 
 
 def _spoken(value: Any) -> str:
-    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+    """A number is written with all of its digits: manifests and scripts may not know 1e-05."""
+    if isinstance(value, bool):
+        return {True: "true", False: "false"}[value]
+    return format(Decimal(str(value)), "f") if isinstance(value, float) else str(value)
 
 
 @st.composite

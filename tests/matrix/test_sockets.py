@@ -81,6 +81,7 @@ SOCKETS = {
 }
 # What a page may name in the socket of news, with the key of the world's thing.
 TOPICS: dict[str, tuple[Callable[[World], Any], Callable[[Standing], bool]]] = {
+    "approvals": (lambda world: world.scope.pk, is_project_member),
     "executions": (lambda world: world.scope.pk, is_project_member),
     "pipeline": (lambda world: world.pipeline.pk, lambda standing: standing.has("core_pipeline_view", HERE)),
     "delegates": (lambda world: world.scope.pk, is_project_member),
