@@ -17,7 +17,7 @@ from cli.version import get_version
 ANSWER_SECONDS: Final = 30.0
 _CONNECT_SECONDS: Final = 10.0
 _PAUSES: Final = (0.5, 1.0, 2.0, 4.0)
-_TEMPORARY_STATUSES: Final = (502, 503, 504)
+_TEMPORARY_STATUSES: Final = (429, 502, 503, 504)
 _MAX_RETRY_AFTER_SECONDS: Final = 60.0
 PAGE_SIZE: Final = 200
 _CODES: Final = {
@@ -204,7 +204,12 @@ class ApiClient:
         if response.is_server_error:
             number = clean_line(problem.get("request_id") or "")
             advice = f"Try again. The server's log names the cause under request {number}."
-            return Unreachable(f"{detail} (status {response.status_code})", next_step=advice)
+            return Unreachable(f"{detail.rstrip('.')} (status {response.status_code}).", next_step=advice)
+        if response.status_code in _TEMPORARY_STATUSES:
+            return Unreachable(
+                f"{detail.rstrip('.')} (status {response.status_code}).",
+                next_step="Try again in a minute, or less often.",
+            )
         code = _CODES.get(response.status_code, ExitCode.ERROR)
         if code is ExitCode.FORBIDDEN:
             return _build_forbidden(detail, errors)

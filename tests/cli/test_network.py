@@ -52,6 +52,23 @@ def test_a_log_is_continued_at_the_next_line(
     ]
 
 
+def test_a_watch_goes_on_after_the_limit_of_requests(
+    deployer_line: CommandLine, drive: Drive, network: Network
+) -> None:
+    drive.run("1.27")
+    too_many = (429, {**JSON, "retry-after": "0"}, b'{"detail": "Too many requests", "code": "too_many"}')
+    # More than the client repeats by itself.
+    network.reply = lambda method, path, count: too_many if path.endswith("/log") and count < 6 else None
+
+    answer = deployer_line.run("logs", "1", "--follow", "--json", SLIPWAY_URL=network.url)
+
+    assert answer.returncode == 0, answer.stderr
+    notices = [event["text"] for event in map(json.loads, answer.stdout.splitlines()) if "text" in event]
+    assert any("Too many requests (status 429). The execution continues" in notice for notice in notices), (
+        notices
+    )
+
+
 def test_an_abort_on_interrupt_is_sent_until_the_server_takes_it(
     deployer_line: CommandLine, drive: Drive, network: Network
 ) -> None:
@@ -83,6 +100,7 @@ def test_an_abort_on_interrupt_is_sent_until_the_server_takes_it(
         (404, {"content-type": "text/html"}, b"nginx", 1, "does not answer as Slipway (status 404"),
         (302, {"location": "https://elsewhere.example/"}, b"", 1, "redirects to https://elsewhere"),
         (500, JSON, b'{"detail": "Oops", "request_id": "r1"}', 6, "under request r1"),
+        (429, JSON, b'{"detail": "Too many"}', 6, "Try again in a minute"),
         (403, JSON, b'{"detail": "No", "errors": [{"message": "core_x"}]}', 4, "a role with core_x"),
         (
             400,
