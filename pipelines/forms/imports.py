@@ -1,6 +1,7 @@
 """Form of an import: files or pasted text, and where the service is deployed to."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -130,11 +131,23 @@ class ImportForm(ScopedForm):
         except ValidationError as error:
             self.add_error("texts", error)
             return data
-        for file in data.get("uploads") or ():
+        uploads = data.get("uploads") or ()
+        for name, count in Counter(file.name for file in uploads).items():
+            if count > 1:
+                self.add_error(
+                    "uploads", f"{count} of the files are called {name}. Rename them, or paste them."
+                )
+        for file in uploads:
             try:
                 texts[file.name] = file.read(int(IMPORT_BYTES) + 1).decode()
             except UnicodeDecodeError:
                 self.add_error("uploads", f"{file.name} is not a text in UTF-8")
+                continue
+            # Beside the others in one text, a file would end there.
+            if header := _HEADER.search(texts[file.name]):
+                self.add_error(
+                    "uploads", f"{file.name} has a line that begins a file here: {header[0][:60]}. Remove it."
+                )
         if not texts and not self.errors:
             self.add_error("uploads", "Choose the files, or paste them.")
         data["texts"] = texts

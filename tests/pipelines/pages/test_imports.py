@@ -90,6 +90,14 @@ def test_a_refusal_is_shown_with_file_and_line_and_keeps_the_text(admin_browser:
         ({"texts": "=== a\n", "values": "COLOR"}, "COLOR has no ="),
         ({"texts": "=== a\n", "connector": "foreign"}, "foreign"),
         ({"uploads": [SimpleUploadedFile("a.json", b"\xff\xfe\xfa")]}, "is not a text in UTF-8"),
+        (
+            {"uploads": [SimpleUploadedFile("a.json", text) for text in (b"1", b"2")]},
+            "2 of the files are called a.json",
+        ),
+        (
+            {"uploads": [SimpleUploadedFile("a.yml", b"a: |\n=== b.yml\n")]},
+            "a.yml has a line that begins a file here: === b.yml",
+        ),
     ],
 )
 def test_invalid_input_is_refused_at_its_field(
