@@ -1,5 +1,6 @@
 """Form sets of the manifests of a service or an override."""
 
+import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,7 +69,7 @@ class ManifestForm(PageForm):
         label="Paths",
         max_length=4096,
         help_text="Such as /web/task.yaml, in the file store also org:/task.yaml. Separate several with "
-        "commas.",
+        'commas; put one that contains a comma in double quotes (").',
         widget=forms.TextInput(attrs=_MONO_ATTRIBUTES | {"list": "stored-files"}),
     )
     content = forms.CharField(required=False, strip=False, max_length=int(SPEC_BYTES), widget=forms.Textarea)
@@ -107,12 +108,12 @@ class ManifestForm(PageForm):
         """Return the entered manifest; `identifier` is for a row without one."""
         data = self.cleaned_data
         store = get_store(data["store"] or INLINE)
-        paths = data["paths"].split(",") if store.has_paths else []
+        paths = _parse_paths(data["paths"]) if store.has_paths else []
         return ManifestSpec(
             identifier=data["identifier"] or identifier,
             kind=data["kind"] or Manifest.Kind.TASK_DEFINITION,
             store=store.name,
-            paths=tuple(path.strip() for path in paths if path.strip()),
+            paths=tuple(paths),
             content=_clean_content(data[store.content_field.name]) if store.content_field else "",
             mode=data.get("mode") or MERGE,
             place=clean_location(store.name, store.build_place(data)),
@@ -254,11 +255,23 @@ def _build_initial_values(manifest: ManifestSpec) -> dict[str, str]:
         "kind": manifest.kind,
         "identifier": manifest.identifier,
         "store": manifest.store,
-        "paths": ", ".join(manifest.paths),
+        "paths": _render_paths(manifest.paths),
         "mode": manifest.mode,
         **content,
         **store.build_form_values(manifest.place),
     }
+
+
+def _parse_paths(text: str) -> list[str]:
+    """Return the paths of a list with commas; one in quotes may contain some."""
+    paths = next(csv.reader([text], skipinitialspace=True), [])
+    return [path.strip() for path in paths if path.strip()]
+
+
+def _render_paths(paths: Iterable[str]) -> str:
+    """Return paths as `_parse_paths` reads them."""
+    quoted = (path.replace('"', '""') for path in paths)
+    return ", ".join(f'"{path}"' if {",", '"'} & {*path} else path for path in quoted)
 
 
 def _get_free_identifier(kind: str, used_names: set[str]) -> str:

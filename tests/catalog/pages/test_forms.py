@@ -1,5 +1,7 @@
 """The forms of services, environments and infrastructures: what is entered is kept, whatever happens."""
 
+import html
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -7,9 +9,10 @@ import pytest
 from django.test import Client
 
 from catalog.forms.variables import build_variable_formset
-from catalog.models import Environment, Infrastructure, Service, ServiceOverride
+from catalog.models import Environment, Infrastructure, Manifest, Service, ServiceOverride
 from catalog.operations import OverrideSpec, override_service
 from connectors.models import Connector
+from connectors.operations import save_file
 from deployments.execution.operations import run_pipeline
 from pipelines.models import InputSet, Pipeline
 from rbac.models import AuditEntry, Scope, User
@@ -198,6 +201,22 @@ def test_an_inline_manifest_is_checked_while_it_is_written(world: World, client:
     body = client.post("/services/check/?row=manifests-0", form).json()
     assert [(error["line"], error["column"]) for error in body["errors"]] == [(2, 1)]
     assert body["note"] == "Checked as a task definition."
+
+
+def test_paths_with_commas_survive_a_save(world: World, client: Client, admin: User):
+    paths = ["/a,b.yaml", "/c.yaml", '/d "e", f.yaml']
+    for path in paths:
+        save_file(actor=admin, scope=world.scope, path=path, content=INLINE)
+    Manifest.objects.filter(service=world.service).delete()
+    Manifest.objects.create(
+        service=world.service, identifier="task", kind="EcsTaskDefinition", store="FileStore", paths=paths
+    )
+    address = f"/services/{world.service.pk}/edit/"
+    (shown,) = re.findall(r'name="manifests-0-paths" value="([^"]*)"', read_text(client.get(address)))
+    form = service_form(world) | {"manifests-0-store": "FileStore", "manifests-0-identifier": "task"}
+    response = client.post(address, form | {"manifests-0-paths": html.unescape(shown)})
+    assert response.status_code == 302, read_text(response)
+    assert Manifest.objects.get(service=world.service).paths == paths
 
 
 def test_a_service_says_who_uses_it_and_asks_before_it_goes(world: World, client: Client):
