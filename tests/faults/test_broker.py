@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,27 @@ def test_a_broker_that_goes_while_something_is_done_ends_no_worker(workshop: Wor
             wait_until(lambda name=name: workshop.has_said(name), f"“{name}”")
     assert workshop.worker.is_alive, workshop.worker.log.read_text()
     assert not workshop.has_said("Unrecoverable")
+
+
+def test_a_message_that_could_not_be_acknowledged_counts_no_longer(workshop: Workshop) -> None:
+    transport.register_transport()
+    with Connection(f"{workshop.url}/0") as connection:
+        channel = connection.channel()
+        channel.basic_qos(0, 1, False)
+        queue = connection.SimpleQueue("once", channel=channel)
+        queue.put("work")
+        message = queue.get(timeout=5)
+        assert not channel.qos.can_consume()
+        workshop.broker.kill()
+        for settle in (
+            message.ack,
+            partial(message.channel.basic_reject, message.delivery_tag, requeue=True),
+        ):
+            channel.qos._dirty.clear()
+            with pytest.raises(channel.connection_errors):
+                settle()
+            assert channel.qos.can_consume()
+        workshop.broker.start()
 
 
 def test_all_addresses_of_a_broker_mean_the_transport_that_closes_at_once() -> None:
