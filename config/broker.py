@@ -8,8 +8,8 @@ from kombu.transport import TRANSPORT_ALIASES, redis
 class QoS(redis.QoS):
     """Messages of a worker that are not acknowledged, of which it takes so many at most.
 
-    In kombu 5.7 a message whose acknowledgement failed counts until the channel is closed. An outage that ends
-    before the next read closes none, so after some of them a worker takes no message any more.
+    In kombu 5.7 a message whose acknowledgement failed counts until the channel is closed. A short outage
+    closes none, so after some of them a worker takes no message any more.
     """
 
     def ack(self, delivery_tag: Any) -> None:
