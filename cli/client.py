@@ -201,15 +201,14 @@ class ApiClient:
             errors = [error for error in problem.get("errors", []) if isinstance(error, dict)]
         except (ValueError, KeyError, TypeError):
             return self._build_foreign_answer(response)
-        if response.is_server_error:
+        if response.is_server_error or response.status_code in _TEMPORARY_STATUSES:
             number = clean_line(problem.get("request_id") or "")
-            advice = f"Try again. The server's log names the cause under request {number}."
-            return Unreachable(f"{detail.rstrip('.')} (status {response.status_code}).", next_step=advice)
-        if response.status_code in _TEMPORARY_STATUSES:
-            return Unreachable(
-                f"{detail.rstrip('.')} (status {response.status_code}).",
-                next_step="Try again in a minute, or less often.",
+            advice = (
+                f"Try again. The server's log names the cause under request {number}."
+                if response.is_server_error
+                else "Try again in a minute, or less often."
             )
+            return Unreachable(f"{detail.rstrip('.')} (status {response.status_code}).", next_step=advice)
         code = _CODES.get(response.status_code, ExitCode.ERROR)
         if code is ExitCode.FORBIDDEN:
             return _build_forbidden(detail, errors)

@@ -264,7 +264,8 @@ def _build_initial_values(manifest: ManifestSpec) -> dict[str, str]:
 
 def _parse_paths(text: str) -> list[str]:
     """Return the paths of a list with commas; one in quotes may contain some."""
-    paths = next(csv.reader([text], skipinitialspace=True), [])
+    # Other line ends would end the row, or fail.
+    paths = next(csv.reader([" ".join(text.splitlines())], skipinitialspace=True), [])
     return [path.strip() for path in paths if path.strip()]
 
 

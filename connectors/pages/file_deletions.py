@@ -70,8 +70,8 @@ class PurgeDeletion(ConfirmPage[FileDeletion]):
         if not self.object.is_folder:
             return ["The file is deleted with all its versions. It cannot be restored."]
         count = FileNode.with_deleted.filter(deletion=self.object).count() - 1
-        content = f", and with it {count} file{pluralize(count)} and folders" if count else ""
-        return [f"The folder is deleted{content}, with all versions. It cannot be restored."]
+        content = f" with {count} file{pluralize(count, ' or folder,s and folders')} in it" if count else ""
+        return [f"The folder is deleted{content}, and with all versions. It cannot be restored."]
 
     def perform(self, **values: Any) -> None:
         purge_deletion(actor=self.request.user, deletion=self.object)

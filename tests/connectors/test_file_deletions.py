@@ -147,7 +147,10 @@ def test_a_permanent_deletion_is_confirmed(
     assert f'action="{address}"' not in listed
     page = client.get(address).content.decode()
     assert "Permanently delete /f" in page
-    assert "and with it 1 file and folders, with all versions. It cannot be restored." in page
+    assert (
+        "The folder is deleted with 1 file or folder in it, and with all versions. It cannot be restored."
+        in page
+    )
     assert FileDeletion.objects.exists()
     assert browse(viewer).get(address).status_code == 403
     done = client.post(address, follow=True)

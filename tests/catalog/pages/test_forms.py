@@ -217,6 +217,9 @@ def test_paths_with_commas_survive_a_save(world: World, client: Client, admin: U
     response = client.post(address, form | {"manifests-0-paths": html.unescape(shown)})
     assert response.status_code == 302, read_text(response)
     assert Manifest.objects.get(service=world.service).paths == paths
+    version = Service.objects.get(pk=world.service.pk).version
+    lines = {"manifests-0-paths": "/c.yaml,\n/c.yaml\r/a.yaml", "version": version}
+    assert client.post(address, form | lines).status_code < 500
 
 
 def test_a_service_says_who_uses_it_and_asks_before_it_goes(world: World, client: Client):
