@@ -23,6 +23,7 @@ from benchmarks.goals import Figure, format_goals
 from benchmarks.kept_figures import KeptFigures, UnreadableFigures
 from benchmarks.soak.faults import FaultInjector, list_faults
 from benchmarks.soak.history import Breach, History, Limits, check_history, count_history
+from benchmarks.soak.idle_workers import WorkerMonitor
 from benchmarks.soak.memory import MemoryRecorder, Slope
 from benchmarks.soak.records import HistoryReader, format_history
 from benchmarks.soak.site import Site, list_early_ends, start_site
@@ -53,6 +54,7 @@ class Soak:
             site, numbered_lines=NUMBERED_LINES, scripts=frozenset({SCRIPT}), pairs=PAIRS
         )
         self.memory = MemoryRecorder()
+        self.workers = WorkerMonitor()
         self.breaches: dict[str, Breach] = {}
         self.early_ends: list[str] = []
         self.minutes = 0.0
@@ -73,6 +75,7 @@ class Soak:
         check_due = time.monotonic() + CHECK_SECONDS
         while time.monotonic() < end and not self.stopped_at:
             self.sample_memory()
+            self.look_at_workers()
             self.reader.collect_writes()
             if time.monotonic() >= check_due:
                 self.check(self.reader.read(), LIMITS)
@@ -100,6 +103,11 @@ class Soak:
             "sandbox": installation.sandbox.process.pid,
         }
         self.memory.record({part.name: part.pid for part in self.site.parts if part.is_alive} | others)
+
+    def look_at_workers(self) -> None:
+        """See which workers do anything."""
+        workers = {part.name: part.pid for part in self.site.installation.workers if part.is_alive}
+        self.workers.record(workers, time.monotonic())
 
     def check(self, history: History, limits: Limits) -> None:
         """Check the history, and print what was not known to be broken."""
@@ -142,13 +150,17 @@ def main() -> int:
     return int(is_broken)
 
 
+def _list_broken(soak: Soak) -> list[str]:
+    return [*soak.early_ends, *soak.workers.list_idle(), *map(str, soak.breaches.values())]
+
+
 def _list_slopes(soak: Soak) -> list[Slope]:
     return soak.memory.list_slopes(min(MINUTES * 60 * WARM_UP_SHARE, LONGEST_WARM_UP))
 
 
 def _is_broken(soak: Soak) -> bool:
-    findings = (soak.breaches, soak.deployments.errors, soak.early_ends, _list_growing(soak))
-    return any(findings) or not soak.faults.has_injected
+    findings = (*_list_broken(soak), *soak.deployments.errors, *_list_growing(soak))
+    return bool(findings) or not soak.faults.has_injected
 
 
 def _list_growing(soak: Soak) -> list[Slope]:
@@ -165,7 +177,7 @@ def _list_long_lived(soak: Soak) -> list[Slope]:
 def _list_figures(soak: Soak) -> Iterator[Figure]:
     """Yield the figures of the goals; what could not be read or deployed counts as a broken promise."""
     yield Figure("R1 faults", soak.faults.counts.total())
-    yield Figure("R1 broken", len(soak.breaches) + len(soak.early_ends) + len(soak.deployments.errors))
+    yield Figure("R1 broken", len(_list_broken(soak)) + len(soak.deployments.errors))
     yield Figure("R12 hours", soak.minutes / 60)
     for slope in _list_long_lived(soak):
         yield Figure("R12 memory", slope.percent_per_hour or 0.0, slope.name)
@@ -183,13 +195,16 @@ def _format_report(soak: Soak, history: History) -> Iterator[str]:
     for slope in _list_slopes(soak):
         growth = "too short" if slope.percent_per_hour is None else f"{slope.percent_per_hour:+.2f} %/h"
         yield f"  {slope.name:<16} {slope.mebibytes:7.1f} MiB  {growth:>12} in {slope.minutes:.0f} min"
+    yield "\nLongest time without work, in seconds"
+    for name, pause in sorted(soak.workers.longest_pauses.items()):
+        yield f"  {name:<16} {pause:7.0f}"
     for error in (*soak.faults.errors, *soak.deployments.errors):
         yield f"ERROR {error}"
     for slope in _list_growing(soak):
         yield f"BROKEN memory of {slope.name} grows by {slope.percent_per_hour:.2f} %/h"
-    for broken in (*soak.early_ends, *soak.breaches.values()):
+    for broken in (broken_promises := _list_broken(soak)):
         yield f"BROKEN {broken}"
-    yield f"{len(soak.early_ends) + len(soak.breaches)} broken promises"
+    yield f"{len(broken_promises)} broken promises"
 
 
 def _keep_evidence(history: History, folder: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.fixtures.process_memory import family_of
+from tests.fixtures.process_memory import family_of, read_start
 
 FEWEST_SAMPLES: Final = 5
 HOUR: Final = 3600.0
@@ -49,7 +49,7 @@ class MemoryRecorder:
     def _record_process(self, name: str, pid: int) -> None:
         with contextlib.suppress(OSError, StopIteration):
             sample = Sample(time.monotonic(), read_allocated(pid))
-            self._samples[name, pid, _read_start(pid)].append(sample)
+            self._samples[name, pid, read_start(pid)].append(sample)
 
     def list_slopes(self, warm_up: float) -> list[Slope]:
         """Return the slope of the longest-lived process of each name, without its first `warm_up` seconds."""
@@ -68,11 +68,6 @@ def read_allocated(pid: int) -> float:
     """
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
-
-
-def _read_start(pid: int) -> str:
-    """Return when a process started, which tells two of one id apart."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[19]
 
 
 def _measure(samples: Sequence[Sample]) -> float:

@@ -26,6 +26,7 @@ from benchmarks.soak.history import (
     check_history,
     find_expected_tag,
 )
+from benchmarks.soak.idle_workers import WorkerMonitor
 from benchmarks.soak.memory import Sample, compute_slope, read_allocated
 from benchmarks.soak.records import choose_production, parse_parameters
 from benchmarks.soak.site import Site
@@ -165,6 +166,31 @@ def test_the_end_of_a_child_is_no_growth_of_its_parent() -> None:
         parent.kill()
     assert with_child > 40_000_000 / 1024
     assert alone == pytest.approx(with_child, rel=0.02)
+
+
+WORKER = """
+import os, signal, time
+if not os.fork():
+    end = time.process_time() + {seconds}
+    while time.process_time() < end:
+        pass
+    print("done", flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize(("seconds", "idle"), [(0, ["w took no part for 400 s"]), (0.6, [])])
+def test_a_worker_whose_children_use_no_processor_takes_no_part(seconds: float, idle: list[str]) -> None:
+    monitor = WorkerMonitor()
+    program = [sys.executable, "-c", WORKER.format(seconds=seconds)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, start_new_session=True) as worker:
+        assert worker.stdout is not None
+        monitor.record({"w": worker.pid}, now=100)
+        assert worker.stdout.readline() == "done\n"
+        for now in (250, 500):
+            monitor.record({"w": worker.pid}, now=now)
+        os.killpg(worker.pid, signal.SIGKILL)
+    assert monitor.list_idle() == idle
 
 
 def build_service(name: str, group: str, status: str = "ACTIVE") -> dict[str, object]:
