@@ -1,7 +1,7 @@
 """Running ECS services of a service, with their tasks by version."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from inventory.models.drift import DriftComparison
 from inventory.models.instances import EcsServiceRecord, ServiceInstance
 from inventory.sync import denied_reads
 from inventory.sync.upserts.target_health import list_target_groups
-from rbac.policy import Principal, filter_visible
+from rbac.policy import Principal, filter_visible, get_permissions_over_scope
 
 # The limits of drawn tasks for each ECS service and for a page.
 MAX_DRAWN_PER_SERVICE: Final = 120
@@ -74,6 +74,12 @@ USAGE_OPERATION: Final = "GetMetricData"
 
 
 VersionKey = tuple[int, str, str, str]
+
+
+def can_see_every_environment(principal: Principal, services: Iterable[Service]) -> bool:
+    """Return whether the reader may view all environments to which these services can be deployed."""
+    scopes = {service.scope_id: service.scope for service in services}
+    return all(VIEW_ENVIRONMENT in get_permissions_over_scope(principal, scope) for scope in scopes.values())
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from inventory.dashboards.running_services import (
     UNHEALTHY,
     VIEW_ENVIRONMENT,
     RunningService,
+    can_see_every_environment,
     list_running_services,
 )
 from inventory.models.drift import DriftComparison
@@ -51,7 +52,8 @@ class ServiceState:
     """One service with its ECS services and its last deployment.
 
     `outdated` holds the ECS services whose cluster was not synced lately. `is_incomplete` is set where the
-    page read only a part of the ECS services.
+    page read only a part of the ECS services, `has_hidden_places` where the reader may not view each
+    environment to which the service can be deployed.
     """
 
     service: Service
@@ -60,6 +62,7 @@ class ServiceState:
     outdated: set[int] = field(default_factory=set)
     last_deployment: StageExecution | None = None
     is_incomplete: bool = False
+    has_hidden_places: bool = False
 
     @property
     def health(self) -> str:
@@ -111,7 +114,14 @@ def list_service_states(
     """Return the state of each service, in the same order; three queries."""
     running_services = list_running_services(principal, services, limit=MAX_LISTED_ECS_SERVICES + 1)
     is_incomplete = len(running_services) > MAX_LISTED_ECS_SERVICES
-    states = {service.pk: ServiceState(service, is_incomplete=is_incomplete) for service in services}
+    states = {
+        service.pk: ServiceState(
+            service,
+            is_incomplete=is_incomplete,
+            has_hidden_places=not can_see_every_environment(principal, [service]),
+        )
+        for service in services
+    }
     for item in running_services[:MAX_LISTED_ECS_SERVICES]:
         row = item.ecs_service
         state = states[row.service_id or 0]

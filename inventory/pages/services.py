@@ -12,7 +12,7 @@ from inventory.dashboards.deployment_differences import compare_deployments
 from inventory.dashboards.drift_summaries import summarize_drift
 from inventory.dashboards.environment_matrix import build_environment_matrix
 from inventory.dashboards.rollback_plans import can_redeploy
-from inventory.dashboards.running_services import list_running_services
+from inventory.dashboards.running_services import can_see_every_environment, list_running_services
 from inventory.dashboards.service_list import (
     SERVICE_FILTERS,
     filter_services_by_state,
@@ -81,6 +81,7 @@ def show_dashboard(request: PageRequest, pk: int) -> HttpResponse:
         "may_run": may_run,
         "may_change": "core_pipeline_edit" in permissions,
         "events": list_newest_events(request.user, service),
+        "has_hidden_places": not can_see_every_environment(request.user, [service]),
     }
     return render(request, "inventory/dashboards/dashboard.html", context)
 
@@ -108,5 +109,10 @@ def show_environment_matrix(request: PageRequest) -> HttpResponse:
     services = list_visible(request, "core_service_view", Service.objects.select_related("scope"))
     query = read_search_text(request)
     page = paginate_queryset(services.filter(build_name_filter(query)), request)
-    context = {"page": page, "matrix": build_environment_matrix(request.user, page.items), "typed": query}
+    context = {
+        "page": page,
+        "matrix": build_environment_matrix(request.user, page.items),
+        "typed": query,
+        "has_hidden_places": not can_see_every_environment(request.user, page.items),
+    }
     return render(request, "inventory/dashboards/matrix.html", context)

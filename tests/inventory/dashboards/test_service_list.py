@@ -121,6 +121,18 @@ def test_health_of_an_unseen_environment_is_neither_shown_nor_filtered(
     assert get_state(limited_user, world).health == ""
     assert list_names(browser, "?show=unhealthy") == []
     assert list_names(browser, "?show=undeployed") == [world.service.name]
+    assert "in environments that you may view" in browser.get(reverse("services")).content.decode()
+    for page in (reverse("service-dashboard", args=[world.service.pk]), reverse("inventory")):
+        assert "Environments that you may not view are left out." in browser.get(page).content.decode(), page
+
+
+def test_a_service_is_not_deployed_for_who_may_view_every_environment(
+    world: World, record: EcsServiceRecord, reader: Client
+) -> None:
+    record.delete()
+    content = reader.get(reverse("services")).content.decode()
+    assert "Not deployed" in content
+    assert "that you may view" not in content
 
 
 def test_two_percent_of_five_hundred_services_are_found_by_address(
