@@ -31,6 +31,7 @@ from ops.background import create_broker_client
 from ops.backups.unfinished import find_unfinished_restore
 from ops.health import list_failed_checks
 from ops.processes import list_processes
+from rbac.operations.last_administrator import AdministratorTerm, find_administrator_term
 from steps.states import Status
 from web.clock import get_database_time
 from web.epochs import get_epoch
@@ -158,6 +159,24 @@ def _examine_keys() -> Iterator[Finding]:
         )
     else:
         yield Finding(Result.OK, "Every stored secret can be decrypted.")
+
+
+def _examine_administrators() -> Iterator[Finding]:
+    term = find_administrator_term()
+    if term is AdministratorTerm.LASTING:
+        yield Finding(Result.OK, "The role Account Admin is assigned without an expiry.")
+    elif term is AdministratorTerm.EXPIRING:
+        yield Finding(
+            Result.WARNING,
+            "The role Account Admin expires for everybody who has it.",
+            "Assign it to an active user without an expiry.",
+        )
+    else:
+        yield Finding(
+            Result.WARNING,
+            "No active user has the role Account Admin: nobody can assign it.",
+            "Run manage createsuperuser, which creates a user with the role.",
+        )
 
 
 def _examine_broker() -> Iterator[Finding]:
@@ -334,6 +353,7 @@ CHECKS: Final = (
     Check("migrations", _examine_migrations, needs=("database",)),
     Check("restores", _examine_restores, needs=("database", "migrations")),
     Check("encryption keys", _examine_keys, needs=("database", "migrations")),
+    Check("administrators", _examine_administrators, needs=("database", "migrations")),
     Check("broker", _examine_broker),
     Check("processes", _examine_processes, needs=("database", "migrations", "broker")),
     Check("clocks", _examine_clocks, needs=("database", "broker")),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from typing import Final
 
 from django.core.exceptions import ValidationError
@@ -15,7 +16,14 @@ NO_ADMINISTRATOR: Final = (
     "Nobody would have the role Account Admin in the account any more, or only until it expires. Assign it "
     "to another active user without an expiry first."
 )
-_NONE, _EXPIRING, _LASTING = range(3)
+
+
+class AdministratorTerm(IntEnum):
+    """How long the person has the role Account Admin who keeps it longest."""
+
+    NONE = 0
+    EXPIRING = 1
+    LASTING = 2
 
 
 @contextmanager
@@ -27,14 +35,14 @@ def keep_account_administrator() -> Iterator[None]:
     """
     # One change at a time: two administrators could remove each other.
     Scope.objects.filter(kind=Scope.Kind.ACCOUNT).lock()
-    before = _rank_administrators()
+    before = find_administrator_term()
     yield
-    if _rank_administrators() < before:
+    if find_administrator_term() < before:
         raise ValidationError(NO_ADMINISTRATOR, code="state")
 
 
-def _rank_administrators() -> int:
-    """Return how long the active person with the role for the whole account has it who keeps it longest."""
+def find_administrator_term() -> AdministratorTerm:
+    """Return how long somebody active has the role for the whole account."""
     person = User.Kind.PERSON
     is_active = Q(user__is_active=True, user__kind=person)
     is_active |= Q(group__users__is_active=True, group__users__kind=person)
@@ -47,4 +55,5 @@ def _rank_administrators() -> int:
         resource_group=None,
     )
     ends = assignments.values_list("expires_at", flat=True)
-    return max((_LASTING if end is None else _EXPIRING for end in ends), default=_NONE)
+    terms = (AdministratorTerm.LASTING if end is None else AdministratorTerm.EXPIRING for end in ends)
+    return max(terms, default=AdministratorTerm.NONE)

@@ -21,7 +21,7 @@ from guards.examinations import Finding, Result
 from ops import doctor
 from ops.backups.unfinished import build_mark_statements
 from ops.models import ServerProcess
-from rbac.models import Scope
+from rbac.models import RoleAssignment, Scope, User
 from sandbox.process import SandboxProcess
 from tests.ports import free_port
 from tests.secret_watch.marker import planted
@@ -65,6 +65,25 @@ def test_a_sound_installation_passes_every_check_that_it_can_answer(
     assert all(row["fix"] for row in rows if row["result"] in ("failed", "warning"))
     sound = {row["check"] for row in rows if row["result"] == "ok"}
     assert sound >= {"database", "migrations", "encryption keys", "broker", "processes", "clocks", "storage"}
+
+
+@pytest.mark.parametrize(
+    ("change", "result", "fix"),
+    [
+        ({}, Result.OK, ""),
+        ({"expires_at": timezone.now() + timedelta(days=1)}, Result.WARNING, "without an expiry"),
+        ({"expires_at": timezone.now() - timedelta(days=1)}, Result.WARNING, "manage createsuperuser"),
+    ],
+)
+def test_the_loss_of_all_account_administrators_is_fixed_by_a_command(
+    change: dict[str, object], result: Result, fix: str, admin: User
+) -> None:
+    RoleAssignment.objects.filter(user=admin).update(**change)
+    found, _, next_step = examine_once("administrators")
+    assert (found, fix in next_step) == (result, True)
+    if found is not Result.OK:
+        call_command("createsuperuser", username="rescue", email="rescue@example.com", interactive=False)
+        assert examine_once("administrators")[0] is Result.OK
 
 
 def test_a_restore_that_did_not_finish_is_fixed_by_a_restore() -> None:

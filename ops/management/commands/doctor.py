@@ -17,8 +17,9 @@ class Command(BaseCommand):
     """Command that exits with 1 if a check failed; warnings leave it at 0."""
 
     help = (
-        "Check settings, database, migrations, encryption keys, broker, processes, clocks, storage, e-mail, "
-        "AWS and versions, and say how to fix what is wrong. Nothing is changed, and no e-mail is sent."
+        "Check settings, database, migrations, encryption keys, administrators, broker, processes, clocks, "
+        "storage, e-mail, AWS and versions, and say how to fix what is wrong. Nothing is changed, and no "
+        "e-mail is sent."
     )
     # Django would end the command at the first failed check.
     requires_system_checks = []
