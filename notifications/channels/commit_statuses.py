@@ -4,7 +4,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from guards.address_policy import AddressPolicy
 from guards.urls import describe_url_problem
@@ -23,6 +23,8 @@ from notifications.events import EventType, NotificationEvent, ReportedState
 
 _REPOSITORY: Final = re.compile(r"[\w.-]+(/[\w.-]+)+\Z", re.ASCII)
 _REPOSITORY_CHARACTERS: Final = 255
+# The longest name of a status that both services take.
+_NAME_CHARACTERS: Final = 255
 _COMMIT: Final = re.compile(r"[0-9a-fA-F]{7,64}\Z")
 # Of a whole hash; GitHub and GitLab have SHA-1.
 _HASH_DIGITS: Final = 40
@@ -187,6 +189,12 @@ class CommitStatusChannel(Channel):
         """Report the state of an execution. Raises `ServiceRefused`."""
 
 
+def _build_status_name(document: Mapping[str, Any]) -> str:
+    """Return the name of a status, with the project: two may deploy one commit by equal pipelines."""
+    parts = ("slipway", document["org"], document["project"], document["pipeline"])
+    return "/".join(part for part in parts if part)[:_NAME_CHARACTERS]
+
+
 def _build_report(delivery: Delivery) -> CommitReport:
     document, options = delivery.document, delivery.options
     state = _STATES.get(EventType(delivery.event), ReportedState.RUNNING)
@@ -197,7 +205,7 @@ def _build_report(delivery: Delivery) -> CommitReport:
         repository=document.get("repository") or options["repository"],
         commit=document["commit"],
         state=state,
-        name=f"slipway/{document['pipeline']}",
+        name=_build_status_name(document),
         text=document["text"],
         url=document["url"],
         execution=document["execution"],

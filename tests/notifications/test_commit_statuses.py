@@ -146,7 +146,7 @@ def test_the_state_of_an_execution_stands_at_its_commit_and_deployment(
     states = [status["state"] for status in git.statuses]
     assert states == (["pending", "success"] if is_github else ["running", "success"])
     names = {status["context" if is_github else "name"] for status in git.statuses}
-    assert names == {"slipway/release"}
+    assert names == {"slipway/default/demo/release"}
     assert git.statuses[0]["target_url"].endswith("/deployments/e-1/")
     (deployment,) = git.deployments
     assert (deployment["environment"], deployment["ref"]) == ("prod", COMMIT if is_github else "main")
@@ -249,6 +249,18 @@ def test_each_environment_gets_the_state_of_its_own_deployment(
     assert [row["environment"] for row in git.deployments] == ["dev", "prod"]
     states = [state for _, state in git.states] or [row["status"] for row in git.deployments]
     assert states == ["success", failure]
+
+
+def test_equal_pipelines_of_two_projects_have_a_status_each(
+    rule: NotificationRule, ruled: Ruled, project: Scope, other_project: Scope, git: GitService
+) -> None:
+    ruled(other_project, SUCCEEDED, kind=rule.kind, url=rule.url, secret=TOKEN, options=rule.options)
+    for scope in (project, other_project):
+        tell(scope, SUCCEEDED, execution=f"e-{scope.pk}", deployments=())
+    send_due_notifications()
+    names = {status.get("context") or status["name"] for status in git.statuses}
+    assert names == {f"slipway/{scope.org}/{scope.project}/release" for scope in (project, other_project)}
+    assert len(names) == 2
 
 
 def test_a_notification_of_an_earlier_release_has_one_state_for_all_environments(
