@@ -140,7 +140,8 @@ def _render_preview(
             actor=request.user,
             pipeline=pipeline,
             artifact_tag=tag,
-            inputs=form.inputs(),
+            # Only a sent form has inputs; the address names input sets.
+            inputs=form.inputs() if request.method == "POST" else form.initial_values,
             force_new_deployment=form.force_new_deployment if form.is_bound else None,
         )
     except Problem as problem:

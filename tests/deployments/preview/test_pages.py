@@ -9,6 +9,7 @@ import yaml
 from django.test import Client
 
 from aws.policies import POLICIES
+from pipelines.models import InputSet
 from rbac.models import User
 from tests.fixtures.engine_driver import Drive
 
@@ -58,6 +59,27 @@ def test_every_policy_can_be_downloaded_as_iam_takes_it(account: object, admin: 
         assert json.loads(response.content) == policy.document
         assert policy.title in page
     assert browse(admin).get("/iam-policies/none.json").status_code == 404
+
+
+@pytest.mark.parametrize("query", ["?set=blue", "?set=blue&tag=1.28"])
+def test_a_preview_by_address_takes_the_values_of_its_input_sets(
+    query: str, drive: Drive, browse: Browse
+) -> None:
+    document = yaml.safe_load(drive.pipeline.yaml)
+    document["pipeline"]["variables"] = {"color": "<+input>"}
+    wait = {"identifier": "wait", "name": "Wait", "type": "Wait", "spec": {"duration": "1m"}}
+    wait["when"] = {"condition": "<+pipeline.variables.color> == 'blue'"}
+    stage = document["pipeline"]["stages"][0]["stage"]["spec"]
+    stage["execution"] = {"steps": [{"step": wait}]}
+    stage.pop("strategy", None)
+    drive.pipeline.yaml = yaml.safe_dump(document, sort_keys=False)
+    drive.pipeline.save()
+    for color in ("blue", "green"):
+        InputSet.objects.create(
+            pipeline=drive.pipeline, identifier=color, name=color, inputs={"color": color}
+        )
+    assert "Skipped because this is false" in _read_page(drive, browse, query.replace("blue", "green"))
+    assert "Skipped because this is false" not in _read_page(drive, browse, query)
 
 
 def test_the_preview_and_the_plan_take_the_inputs_that_were_entered(drive: Drive, browse: Browse) -> None:
