@@ -18,7 +18,7 @@ from inventory.strategy_changes.proposals import (
     find_target_group,
 )
 from inventory.strategy_changes.readings import RuleChoice, ServiceReading, read_service
-from inventory.strategy_changes.sources import DefinitionSource, list_other_stages
+from inventory.strategy_changes.sources import DefinitionSource, list_other_stages, list_other_usages
 from inventory.strategy_changes.strategies import (
     CLASSIC,
     RuleReference,
@@ -154,6 +154,11 @@ def _list_owner_obstacles(actor: User, stage: ChangeableStage) -> Iterator[str]:
             f"The same service definition is deployed by {', '.join(others)}. Give each environment an "
             "override "
             "of the service definition, and change the strategy there."
+        )
+    if stage.source.file and (usages := list_other_usages(stage.source, actor)):
+        yield (
+            f"The file {stage.source.file.path} is used by {usages} too. Give service "
+            f"{stage.target.service.identifier} a file of its own to change its strategy."
         )
 
 

@@ -82,9 +82,11 @@ class StrategySettingsForm(PageForm):
         if self.strategy in PERCENT_FIELDS:
             self._add_steps(reading)
         configuration = reading.service.get("deploymentConfiguration") or {}
+        bake_minutes = configuration.get("bakeTimeInMinutes", 0)
         self.fields["bake_minutes"] = forms.IntegerField(
             label="Bake time in minutes",
-            initial=configuration.get("bakeTimeInMinutes") or 5,
+            # A rolling service has 0 and no use for it.
+            initial=bake_minutes if reading.strategy in NATIVE_STRATEGIES else bake_minutes or 5,
             help_text="ECS keeps the old tasks this long after the last shift.",
             min_value=0,
             max_value=MOST_MINUTES,

@@ -2,18 +2,22 @@
 
 from dataclasses import dataclass
 
+from django.urls import reverse
+
 from catalog.manifests.kinds import SERVICE_DEFINITION
 from catalog.manifests.stores import FILE_STORE, INLINE, get_store_title
 from catalog.models import Service
 from catalog.overrides.override_sets import SERVICE_LEVEL
 from connectors.file_store import FileNotInStore, list_referenced_nodes
 from connectors.models import FileNode
+from connectors.usages import find_usages
 from pipelines.definition.parser import parse_pipeline
 from pipelines.definition.stage_targets import StageTarget
 from pipelines.models import Pipeline
 from pipelines.queries import list_pipelines_using
 from rbac.policy import Principal, can, require
 from web.http.problems import Conflict
+from web.usages import ResourceUsages
 
 
 @dataclass(frozen=True)
@@ -92,3 +96,10 @@ def list_other_stages(target: StageTarget, pipeline: Pipeline, reader: Principal
             if stage.service == target.service.identifier and not is_same:
                 stages.append(f"stage {stage.identifier} {name}")
     return stages
+
+
+def list_other_usages(source: DefinitionSource, reader: Principal) -> ResourceUsages:
+    """Return what refers to the file of a definition, besides the service itself."""
+    usages = find_usages(source.file, reader) if source.file else ResourceUsages()
+    own = reverse("service", args=[source.service.pk])
+    return ResourceUsages(tuple(usage for usage in usages.visible if usage.url != own), usages.hidden)

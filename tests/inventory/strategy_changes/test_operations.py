@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from catalog.models import Manifest
+from catalog.manifests.stores import FILE_STORE
+from catalog.models import Manifest, Service
+from connectors.operations.files import save_file
 from inventory.operations.strategy_changes import (
     StrategyChoice,
     change_strategy,
@@ -79,6 +81,26 @@ def test_a_service_of_another_stage_too_is_refused_with_the_next_step(
     change = preview_strategy_change(actor=admin, pipeline=pipeline, choice=CANARY)
     assert any("stage deploy of pipeline Second" in obstacle for obstacle in change.obstacles)
     with pytest.raises(Conflict, match="override"):
+        change_strategy(actor=admin, pipeline=pipeline, choice=CANARY, digest=change.digest)
+
+
+def test_a_file_that_another_service_uses_is_refused_with_the_next_step(
+    admin: User, project: Scope, pipeline: Pipeline
+) -> None:
+    save_file(actor=admin, scope=project, path="/shop.yaml", content=Manifest.objects.get().content)
+    Manifest.objects.update(store=FILE_STORE, content="", paths=["/shop.yaml"])
+    assert preview_strategy_change(actor=admin, pipeline=pipeline, choice=CANARY).obstacles == ()
+    second = Service.objects.create(scope=project, identifier="second", name="Second")
+    Manifest.objects.create(
+        service=second,
+        identifier="service",
+        kind=Manifest.Kind.SERVICE_DEFINITION,
+        store=FILE_STORE,
+        paths=["/shop.yaml"],
+    )
+    change = preview_strategy_change(actor=admin, pipeline=pipeline, choice=CANARY)
+    assert "The file /shop.yaml is used by service Second too." in change.obstacles[0]
+    with pytest.raises(Conflict, match="a file of its own"):
         change_strategy(actor=admin, pipeline=pipeline, choice=CANARY, digest=change.digest)
 
 

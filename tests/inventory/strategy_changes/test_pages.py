@@ -10,7 +10,7 @@ from delegates.models import LookupRequest
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from tests.inventory.strategy_changes.read_pipelines import make_read_pipeline
-from tests.inventory.strategy_changes.readings import GREEN, PRODUCTION, ROLE, TEST
+from tests.inventory.strategy_changes.readings import GREEN, PRODUCTION, ROLE, TEST, build_option
 
 pytestmark = pytest.mark.django_db
 SETTINGS = {
@@ -49,6 +49,18 @@ def test_a_change_is_filled_in_reviewed_and_made(browser: Client, pipeline: Pipe
     assert done["location"] == f"/pipelines/{pipeline.pk}/preview/"
     pipeline.refresh_from_db()
     assert "EcsNativeDeploy" in pipeline.yaml
+
+
+@pytest.mark.parametrize(
+    ("strategy", "bake_time", "shown"), [("ROLLING", 0, 5), ("BLUE_GREEN", 0, 0), ("BLUE_GREEN", 7, 7)]
+)
+def test_the_bake_time_of_the_service_is_filled_in(
+    browser: Client, pipeline: Pipeline, strategy: str, bake_time: int, shown: int
+) -> None:
+    configuration = {"strategy": strategy, "bakeTimeInMinutes": bake_time}
+    LookupRequest.objects.update(report={"seen": [build_option(deploymentConfiguration=configuration)]})
+    page = browser.get(f"/pipelines/{pipeline.pk}/strategy/?to=CANARY").content.decode()
+    assert f'name="bake_minutes" value="{shown}"' in page
 
 
 def test_what_is_missing_leaves_no_button_to_confirm(browser: Client, pipeline: Pipeline) -> None:
