@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
+import asyncssh
 import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
 from catalog.models import Environment, Infrastructure, Service
-from gitsync.models import GitSync
+from connectors.host_keys import record_host_key
+from connectors.models import Connector
+from gitsync.models import GitSync, GitSyncResource
 from pipelines.models import Pipeline
-from rbac.models import User
+from rbac.models import Scope, User
 from tests.gitsync.conftest import RunPass
 
 pytestmark = pytest.mark.django_db
@@ -68,3 +71,31 @@ def test_a_disabled_or_deleted_sync_leaves_its_resources_to_people(
     assert client.put(address, client.get(address).json(), format="json").status_code == 200
     GitSync.objects.all().delete()
     assert client.delete(f"{address}?although_used=true").status_code == 204
+
+
+def test_a_new_host_key_of_a_connector_in_git_is_replaced_there(
+    run_pass: RunPass, admin: User, project: Scope, browse: Callable[[User], Client]
+) -> None:
+    sync = run_pass()
+    known, offered = (
+        asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip() for _ in range(2)
+    )
+    spec = {"url": "ssh://git@git.example.com/team/app.git", "host_key": known, "authentication": "Anonymous"}
+    connector = Connector.objects.create(
+        scope=project, identifier="shop", name="Shop", kind=Connector.Kind.GIT, spec=spec
+    )
+    record_host_key(connector, "git.example.com:22", offered, is_refused=True)
+    address = f"/connectors/{connector.pk}/host-key/"
+    assert "the next sync takes back" not in browse(admin).get(address).content.decode()
+    GitSyncResource.objects.create(
+        sync=sync,
+        path="slipway/shop.yaml",
+        line=3,
+        kind="Connector",
+        place="default/demo",
+        resource="shop",
+        commit="2" * 40,
+    )
+    page = browse(admin).get(address).content.decode()
+    assert "host_key in slipway/shop.yaml, line 3" in page
+    assert " ".join(offered.split()[:2]) in page
