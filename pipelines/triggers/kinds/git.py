@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from guards.patterns import is_glob_match
@@ -43,7 +43,7 @@ class Push:
     author: str
     repository: str
     url: str = ""
-    # When the provider took it, if it says so: the same commits may be pushed again.
+    # When the provider took it, or its key of it, if it says so: the same commits may be pushed again.
     moment: str = ""
 
     @property
@@ -153,6 +153,11 @@ class Git(TriggerKind):
         if headers.get(header, names[0]) not in names:
             return []
         pushes = [push for push in _READERS[provider](payload) if not push.is_deletion]
+        if provider == GITLAB:
+            # Not signed, as all that GitLab sends; a resent request has the same.
+            # https://gitlab.com/gitlab-org/gitlab/-/merge_requests/160952
+            moment = read_delivery_id(headers, "Idempotency-Key")
+            pushes = [replace(push, moment=moment) for push in pushes]
         delivery_id = read_delivery_id(headers, _DELIVERIES[provider])
         return [_build_event(push, payload, delivery_id, number) for number, push in enumerate(pushes)]
 

@@ -144,6 +144,11 @@ def test_the_same_push_has_the_same_key_and_a_later_one_of_the_same_commits_anot
     assert later.key != first.key
 
 
+def test_a_push_of_gitlab_is_the_same_as_long_as_its_idempotency_key_is() -> None:
+    keys = [read(gitlab(), GITLAB, Idempotency_Key=key)[0].key for key in ("a", "a", "b")]
+    assert keys[0] == keys[1] != keys[2]
+
+
 def checks_of(payload: Any, **spec: Any) -> list[str]:
     """Return the reasons why a push of GitHub starts no run."""
     [event] = read(payload)
