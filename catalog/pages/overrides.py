@@ -32,6 +32,7 @@ from connectors.file_kinds import FileCheck, FileProblem
 from rbac.policy import can, require
 from web.forms.draft_pages import leave_form, list_creatable, open_draft, report_draft
 from web.forms.drafts import CREATE_NAME, DRAFT_PARAMETER, delete_draft
+from web.forms.lost_input import show_lost_input
 from web.forms.page_forms import PageForm, get_posted_data
 from web.forms.pages import PageRequest, get_visible, require_get_or_post, require_sign_in
 from web.http.problems import Problem, VersionConflict
@@ -89,6 +90,7 @@ def list_override_links(override_set: ServiceOverrideSet, name: str) -> list[dic
 
 @require_sign_in
 @require_get_or_post
+@show_lost_input
 def edit_override(
     request: PageRequest, pk: int, service: int, infrastructure: int | None = None
 ) -> HttpResponse:

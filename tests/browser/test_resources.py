@@ -200,3 +200,16 @@ def test_an_override_is_checked_saved_and_shown_merged(page: Page, visit: Visit,
     expect(page.get_by_text(re.compile("Override of .* saved"))).to_be_visible()
     page.get_by_role("link", name="Manifests").click()
     expect(page.get_by_role("row", name='infrastructure memory: "1024"')).to_contain_text("instead of 512")
+
+
+def test_what_was_entered_for_a_deleted_resource_can_be_copied(
+    page: Page, visit: Visit, demo: Pipeline, complaints: list[str]
+) -> None:
+    service = Service.objects.get(identifier="myapp")
+    visit(f"/services/{service.pk}/edit/")
+    page.get_by_label("Name", exact=True).fill("Typed for a while")
+    Service.objects.filter(pk=service.pk).delete()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Typed for a while")
+    assert "404" in complaints.pop()

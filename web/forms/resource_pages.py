@@ -16,6 +16,7 @@ from rbac.models import Scope
 from rbac.policy import require
 from web.forms.draft_pages import DraftPage, OriginPage
 from web.forms.drafts import CREATE_NAME
+from web.forms.lost_input import show_lost_input
 from web.forms.page_forms import ConfirmForm, PageForm, get_posted_data
 from web.forms.pages import PageRequest, require_sign_in
 from web.forms.resource_forms import RenameForm
@@ -247,6 +248,11 @@ class FormPage(DraftPage, ResourcePage[Row]):
     hint: ClassVar[str] = ""
     refusal_title: ClassVar[str] = "Could not save"
     done: ClassVar[str] = ""
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
+        """Return the view, which loses nothing that was entered for a deleted resource."""
+        return show_lost_input(super().as_view(**initkwargs))
 
     def save(self, form: Any) -> Any:
         """Call the operation with the values of a valid form, and return the saved resource."""
