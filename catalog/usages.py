@@ -67,6 +67,16 @@ def find_pipeline_usage(thing: Service | Environment | Infrastructure, principal
     )
 
 
+def describe_takeover(thing: Service | Environment, principal: Principal) -> str:
+    """Return which pipelines use a new resource in place of one above it; empty if none do."""
+    above = type(thing)._default_manager.filter(
+        identifier=thing.identifier, scope__path__in=thing.scope.ancestor_paths()
+    )
+    if not above.exclude(pk=thing.pk).exists() or not (usage := find_pipeline_usage(thing, principal)):
+        return ""
+    return f"Used from now on in place of {thing.identifier} of a scope above: {usage}."
+
+
 def require_unused(thing: Service | Environment | Infrastructure, principal: Principal) -> None:
     """Raise `ResourceInUse` if something references the resource."""
     if usage := find_pipeline_usage(thing, principal):

@@ -8,6 +8,7 @@ from catalog import operations
 from catalog.forms.environments import EnvironmentForm, NewEnvironmentForm
 from catalog.models import Environment, Service, ServiceOverride
 from catalog.pages.delete_pages import DeleteUsedPage
+from catalog.usages import describe_takeover
 from rbac.policy import filter_visible
 from web.forms.pages import PageRequest, get_visible
 from web.forms.resource_pages import CreatePage, ResourcePage, VersionedEditPage
@@ -50,6 +51,10 @@ class NewEnvironment(EnvironmentPage, CreatePage[Environment]):
             identifier=data["identifier"],
             spec=form.build_spec(),
         )
+
+    def get_done_message(self, saved: Environment) -> str:
+        takeover = describe_takeover(saved, self.request.user)
+        return f"{super().get_done_message(saved)} {takeover}".rstrip()
 
 
 class EditEnvironment(EnvironmentPage, VersionedEditPage[Environment]):

@@ -21,6 +21,7 @@ from catalog.manifests.manifest_files import (
 from catalog.models import Manifest, Service
 from catalog.pages.delete_pages import DeleteUsedPage
 from catalog.pages.image_tags import build_tag_list_url
+from catalog.usages import describe_takeover
 from connectors.file_store import build_reference
 from connectors.models import Connector, FileNode
 from connectors.queries import list_connectors
@@ -94,6 +95,10 @@ class NewService(ServiceFormPage, ServicePage, CreatePage[Service]):
             identifier=data["identifier"],
             spec=form.build_spec(),
         )
+
+    def get_done_message(self, saved: Service) -> str:
+        takeover = describe_takeover(saved, self.request.user)
+        return f"{super().get_done_message(saved)} {takeover}".rstrip()
 
 
 class EditService(ServiceFormPage, ServicePage, VersionedEditPage[Service]):

@@ -11,6 +11,7 @@ from django.test import Client
 from catalog.forms.variables import build_variable_formset
 from catalog.models import Environment, Infrastructure, Manifest, Service, ServiceOverride
 from catalog.operations import OverrideSpec, override_service
+from catalog.usages import describe_takeover
 from connectors.models import Connector
 from connectors.operations import save_file
 from deployments.execution.operations import run_pipeline
@@ -82,6 +83,23 @@ def test_an_environment_is_made_from_a_name_and_typed_variables(project: Scope, 
     assert (environment.identifier, environment.kind) == ("blue_green", "Production")
     assert environment.variables == {"size": 3, "on": True}
     assert "Deployments to this environment need at least one" in read_text(response)
+
+
+def test_a_new_environment_that_takes_over_pipelines_names_them(
+    world: World, project: Scope, account: Scope, admin: User, client: Client
+) -> None:
+    identifier = world.environment.identifier
+    form = {"in_scope": project.path, "name": "Mine", "identifier": identifier, "kind": "Production"}
+    form |= rows_of("variables") | {"variables-TOTAL_FORMS": "0"}
+    Environment.objects.update(scope=account)
+    text = read_text(client.post("/environments/new/", form, follow=True))
+    message = f"Used from now on in place of {identifier} of a scope above: pipeline {world.pipeline.name}."
+    assert message in text
+    # Without one above, nothing is taken over; a service is told in the same words.
+    Service.objects.update(scope=project)
+    assert describe_takeover(world.service, admin) == ""
+    Service.objects.create(scope=account, identifier=world.service.identifier, name="Above")
+    assert describe_takeover(world.service, admin).endswith(f"pipeline {world.pipeline.name}.")
 
 
 @pytest.mark.parametrize(
