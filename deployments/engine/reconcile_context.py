@@ -12,7 +12,7 @@ from aws.apis.ecs_types import EcsService
 from connectors.models import Connector
 from connectors.specs.aws import get_session_key
 from delegates.access.aws_access import build_cache_key
-from deployments.engine.execution_rows import ExecutionRows
+from deployments.engine.execution_rows import MOST_NOTES, ExecutionRows
 from deployments.engine.lease import Lease
 from deployments.engine.service_waits import ServiceWait
 from deployments.engine.steps.inputs import build_expression_values
@@ -205,6 +205,15 @@ def append_log(
     key, identifier = (step.pk, step.identifier) if step else (None, "")
     lines = [NewLogLine(now, key, identifier, unit, level, line) for line in text.split("\n")]
     reconcile_context.rows.add_lines(lines, reconcile_context.mask)
+
+
+def append_note(reconcile_context: ReconcileContext, step: StepExecution, text: str) -> None:
+    """Append a note to the execution, and a warning to the log of a step."""
+    append_log(reconcile_context, step, text, "warning")
+    note = {"at": reconcile_context.runtime.now().isoformat(), "step": step.identifier, "text": text}
+    notes = reconcile_context.execution.notes
+    if len(notes) < MOST_NOTES:
+        reconcile_context.change(reconcile_context.execution, notes=[*notes, note])
 
 
 # Statuses that wait for a person, most important first; they take precedence over running steps.

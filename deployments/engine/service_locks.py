@@ -4,8 +4,13 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from deployments.engine.lease import wake_execution
-from deployments.engine.reconcile_context import ReconcileContext, build_lock_key, update_execution_status
-from deployments.execution.queries import list_earlier_claims, list_waiting_claims
+from deployments.engine.reconcile_context import (
+    ReconcileContext,
+    append_note,
+    build_lock_key,
+    update_execution_status,
+)
+from deployments.execution.queries import find_later_success, list_earlier_claims, list_waiting_claims
 from deployments.journal.engine_signals import ServiceLockRequired
 from deployments.models import ServiceLock, ServiceLockClaim, StageExecution, StepExecution
 from steps.actions.base import ActionFailed
@@ -58,6 +63,7 @@ def acquire_lock(reconcile_context: ReconcileContext, step: StepExecution) -> bo
         _update_stage_status(reconcile_context)
         if is_acquired:
             _restart_timeouts(reconcile_context, [step])
+            _note_later_execution(reconcile_context, step, claims)
     if not is_acquired and has_another:
         for claim in claims:
             _refuse_deadlock(reconcile_context, claim)
@@ -156,6 +162,25 @@ def _update_stage_status(reconcile_context: ReconcileContext) -> None:
         update_execution_status(reconcile_context)
     elif reconcile_context.execution.status != status and not reconcile_context.execution.rolling_back:
         reconcile_context.change(reconcile_context.execution, status=status)
+
+
+def _note_later_execution(
+    reconcile_context: ReconcileContext, step: StepExecution, claims: Sequence[ServiceLockClaim]
+) -> None:
+    """Note that a later execution was faster: it deploys what this one replaces now; inside a commit."""
+    execution = reconcile_context.execution
+    later = find_later_success(claims, execution)
+    if later is None:
+        return
+    # The reader may not view another pipeline.
+    is_same = later.pipeline_id == execution.pipeline_id
+    name = f"Execution {later.number}" if is_same else "An execution of another pipeline"
+    services = ", ".join(sorted({claim.ecs_service for claim in claims}))
+    append_note(
+        reconcile_context,
+        step,
+        f"{name} was started later and has deployed Service {services} already. This one replaces that.",
+    )
 
 
 def _restart_timeouts(reconcile_context: ReconcileContext, steps: Iterable[StepExecution]) -> None:

@@ -1,6 +1,6 @@
 """Queries of executions: visible to a person, open in a scope, waiting for a service lock."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,6 +187,22 @@ def list_earlier_claims(claim: ServiceLockClaim) -> QuerySet[ServiceLockClaim]:
     other_claims = ServiceLockClaim.objects.filter(key=claim.key).exclude(stage=claim.stage_id)
     earlier = Q(requested_at__lt=claim.requested_at) | Q(requested_at=claim.requested_at, pk__lt=claim.pk)
     return other_claims.exclude(stage__status__in=TERMINAL_STATUSES).filter(earlier)
+
+
+def find_later_success(claims: Collection[ServiceLockClaim], execution: Execution) -> Execution | None:
+    """Return the last execution that was started after this one and has deployed one of these services."""
+    deployed = ServiceLockClaim.objects.filter(
+        key__in=[claim.key for claim in claims],
+        # Of the others, no join is made.
+        granted_at__gt=execution.created_at,
+        stage__execution__created_at__gt=execution.created_at,
+        stage__execution__in=Execution.objects.filter(SUCCEEDED).exclude(outcome__in=ROLLED_BACK_OUTCOMES),
+    )
+    others = deployed.exclude(stage__execution=execution.pk).exclude(stage__deployment_id="")
+    newest = (
+        others.select_related("stage__execution").order_by("-stage__execution__created_at", "-pk").first()
+    )
+    return newest.stage.execution if newest is not None else None
 
 
 def list_waiting_claims() -> QuerySet[ServiceLockClaim]:

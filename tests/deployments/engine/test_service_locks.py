@@ -1,5 +1,7 @@
 """Branches that change ECS services: each queues for its own, and nobody waits for ever."""
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 
@@ -98,6 +100,22 @@ def test_a_branch_goes_on_while_another_waits_for_its_service(write: Write, driv
     drive.until_over(first)
     drive.until_over(second)
     assert (second.status, second.outcome) == ("SUCCESS", "COMPLETED")
+
+
+def test_an_execution_that_deploys_after_a_later_one_says_so(write: Write, drive: Drive) -> None:
+    pipeline_drive = write(_build_pipeline(DEPLOY))
+    later = pipeline_drive.run("1.28")
+    slow = pipeline_drive.start("1.27")
+    Execution.objects.filter(pk=slow.pk).update(created_at=later.created_at - timedelta(seconds=1))
+    drive.until_over(slow)
+    text = (
+        f"Execution {later.number} was started later and has deployed Service myapp already. "
+        "This one replaces that."
+    )
+    assert [note["text"] for note in slow.notes] == [text]
+    assert text in drive.log(slow)
+    last = pipeline_drive.run("1.28")
+    assert last.notes == []
 
 
 def test_every_step_that_waits_for_its_service_is_named_with_who_is_ahead_of_it(
