@@ -62,6 +62,7 @@ class EditEnvironment(EnvironmentPage, VersionedEditPage[Environment]):
 
     template_name = "catalog/environments/edit.html"
     permission = EDIT
+    shows_lost_input = True
     form_class = EnvironmentForm
     fields = ("name", "description", "kind")
 

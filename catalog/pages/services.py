@@ -104,6 +104,7 @@ class NewService(ServiceFormPage, ServicePage, CreatePage[Service]):
 class EditService(ServiceFormPage, ServicePage, VersionedEditPage[Service]):
     """Edit a service with its manifests and variables."""
 
+    shows_lost_input = True
     form_class = ServiceForm
 
     def get_stored(self) -> dict[str, Any]:

@@ -12,7 +12,6 @@ ENTERED = {
     "csrfmiddlewaretoken": "sent-by-the-form",
     "version": "3",
     "name": "Web <shop>",
-    "secret_value": "hush-hush",
     "manifests-TOTAL_FORMS": "1",
     "manifests-0-content": "\nfamily: web\ncpu: '256'",
     "tags": ["a", "b"],
@@ -21,9 +20,9 @@ ENTERED = {
 
 
 @pytest.mark.parametrize(
-    "address", ["/services/0/edit/", "/connectors/0/edit/", "/environments/0/services/0/"]
+    "address", ["/services/0/edit/", "/environments/0/edit/", "/environments/0/services/0/"]
 )
-def test_a_form_of_a_deleted_resource_shows_what_was_entered_except_secrets(
+def test_a_form_of_a_deleted_resource_shows_what_was_entered(
     address: str, admin: User, browse: Callable[[User], Client]
 ) -> None:
     reader = browse(admin)
@@ -34,6 +33,14 @@ def test_a_form_of_a_deleted_resource_shows_what_was_entered_except_secrets(
     assert ">\n\nfamily: web\ncpu: &#x27;256&#x27;</textarea>" in text
     assert ">Manifests 1: content</label>" in text
     assert ">\na, b</textarea>" in text
-    for left_out in ("hush-hush", "sent-by-the-form", "TOTAL", "Version", "Description"):
+    for left_out in ("sent-by-the-form", "TOTAL", "Version", "Description"):
         assert left_out not in text
     assert "Copy what you entered" not in reader.get(address).content.decode()
+
+
+@pytest.mark.parametrize("address", ["/secrets/0/rotate/", "/connectors/0/edit/"])
+def test_a_form_with_secrets_shows_nothing(
+    address: str, admin: User, browse: Callable[[User], Client]
+) -> None:
+    page = browse(admin).post(address, ENTERED)
+    assert (page.status_code, "Web &lt;shop&gt;" in page.content.decode()) == (404, False)

@@ -10,10 +10,9 @@ from django.shortcuts import render
 
 from rbac.policy import NotVisible
 
-# Names of fields that are no input, or whose values are not shown again.
+# Names of fields that are no input.
 _OMITTED: Final = re.compile(
     r"csrfmiddlewaretoken|create_for|version|.*-(?:TOTAL|INITIAL|MIN_NUM|MAX_NUM)_FORMS|.*-(?:DELETE|ORDER|id)"
-    r"|(?i:.*(?:secret|token|password|passphrase|private|credential).*)"
 )
 _ROW: Final = re.compile(r"(\w+)-(\d+)-(.+)")
 
@@ -31,7 +30,7 @@ class EnteredValue(NamedTuple):
 
 
 def show_lost_input(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Have a page show what was posted for a resource that is gone, except secrets."""
+    """Have a page without secrets show what was posted for a resource that is gone."""
 
     @wraps(view)
     def serve(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -248,11 +248,14 @@ class FormPage(DraftPage, ResourcePage[Row]):
     hint: ClassVar[str] = ""
     refusal_title: ClassVar[str] = "Could not save"
     done: ClassVar[str] = ""
+    # Whether what was entered for a deleted resource is shown: not for a form with secrets.
+    shows_lost_input: ClassVar[bool] = False
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
-        """Return the view, which loses nothing that was entered for a deleted resource."""
-        return show_lost_input(super().as_view(**initkwargs))
+        """Return the view, which may show what was entered for a deleted resource."""
+        view = super().as_view(**initkwargs)
+        return show_lost_input(view) if cls.shows_lost_input else view
 
     def save(self, form: Any) -> Any:
         """Call the operation with the values of a valid form, and return the saved resource."""
