@@ -66,7 +66,7 @@ def build_log_tab(execution: Execution, address: LogAddress) -> dict[str, Any]:
         tab["log_hit"] = _build_hit(address, matches, line)
     after = max(0, line - 1 - _LINES_ABOVE) if line else max(0, last - LINES)
     lines = log.read_lines(execution.pk, after=after, limit=LINES)
-    tab["log_lines"] = _build_rows(lines, address, picked=line)
+    tab["log_rows"] = _build_rows(lines, address, picked=line)
     if line and lines:
         first_shown, last_shown = lines[0]["number"], lines[-1]["number"]
         if first_shown > 1:
@@ -92,7 +92,6 @@ def _build_hits(execution_id: UUID, address: LogAddress, matches: log.LineMatche
     numbers = matches.numbers[(page - 1) * HITS : page * HITS]
     hits: dict[str, Any] = {
         "count": len(matches.numbers),
-        "rows": _build_rows(log.read_numbered_lines(execution_id, numbers), address),
         "first": (page - 1) * HITS + 1,
         "last": (page - 1) * HITS + len(numbers),
         "previous": address.build_url(page=page - 1) if page > 1 else "",
@@ -101,7 +100,8 @@ def _build_hits(execution_id: UUID, address: LogAddress, matches: log.LineMatche
     }
     if matches.next is not None:
         hits["further"] = address.build_url(after=matches.next)
-    return {"log_hits": hits}
+    lines = log.read_numbered_lines(execution_id, numbers)
+    return {"log_hits": hits, "log_rows": _build_rows(lines, address, has_steps=True)}
 
 
 def _build_hit(address: LogAddress, matches: log.LineMatches, line: int) -> dict[str, Any]:
@@ -121,12 +121,12 @@ def _build_hit(address: LogAddress, matches: log.LineMatches, line: int) -> dict
 
 
 def _build_rows(
-    lines: Iterable[log.LogLine], address: LogAddress, *, picked: int = 0
+    lines: Iterable[log.LogLine], address: LogAddress, *, picked: int = 0, has_steps: bool = False
 ) -> list[dict[str, Any]]:
     return [
         {
             "number": line["number"],
-            "step": line["step"],
+            "step": line["step"] if has_steps else "",
             "level": line["level"],
             "is_picked": line["number"] == picked,
             "url": address.build_url(line=line["number"]),
