@@ -122,8 +122,7 @@ class ResourcePage(View, Generic[Row]):
 
     def render(self, content: dict[str, Any], status: int, template: str = "") -> HttpResponse:
         """Render the page's template, or another one, with its place in the site."""
-        breadcrumbs = self.get_breadcrumbs()
-        place = {"breadcrumbs": breadcrumbs, "back": breadcrumbs[-1].url}
+        place = {"breadcrumbs": (above := self.get_breadcrumbs()), "back": above[-1].url}
         return render(self.request, template or self.template_name, place | content, status=status)
 
 
@@ -417,9 +416,9 @@ class VersionedEditPage(EditPage[Row]):
     def render_conflict(self, form: Any, problem: VersionConflict) -> HttpResponse:
         """Show the entered values, with their difference from the stored ones."""
         self.prepare()
-        initial = self.get_entered(form) | {"version": self.get_version()}
-        options = self.get_form_options() | {"initial": initial}
-        return self.render_form(self.form_class(**options), status=409, diff=self.describe_change(form))
+        options = {"initial": self.get_entered(form) | {"version": self.get_version()}}
+        again = self.form_class(**self.get_form_options() | options)
+        return self.render_form(again, status=409, diff=self.describe_change(form))
 
     def describe_change(self, form: Any) -> TextDiff:
         """Return the difference between the stored and the entered values."""
