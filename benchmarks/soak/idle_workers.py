@@ -1,7 +1,6 @@
 """Workers that take no part: what their children do is known by the processor time that they use."""
 
 import contextlib
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,14 +19,13 @@ class _Progress:
 
     at: float
     seconds: float = 0.0
-    by_child: defaultdict[tuple[int, str], float] = field(default_factory=lambda: defaultdict(float))
+    by_child: dict[tuple[int, str], float] = field(default_factory=dict)
 
 
 class WorkerMonitor:
     """Progress of each worker by name; one that was started again is another process."""
 
-    def __init__(self, longest_pause: float = LONGEST_PAUSE) -> None:
-        self._longest_pause = longest_pause
+    def __init__(self) -> None:
         self._workers: dict[tuple[str, int, str], _Progress] = {}
         self.longest_pauses: dict[str, float] = {}
 
@@ -53,5 +51,5 @@ class WorkerMonitor:
         return [
             f"{name} took no part for {pause:.0f} s"
             for name, pause in sorted(self.longest_pauses.items())
-            if pause > self._longest_pause
+            if pause > LONGEST_PAUSE
         ]

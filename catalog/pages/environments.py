@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from django.db.models import Q, QuerySet
+from django.utils.decorators import method_decorator
 
 from catalog import operations
 from catalog.forms.environments import EnvironmentForm, NewEnvironmentForm
@@ -10,6 +11,7 @@ from catalog.models import Environment, Service, ServiceOverride
 from catalog.pages.delete_pages import DeleteUsedPage
 from catalog.usages import describe_takeover
 from rbac.policy import filter_visible
+from web.forms.lost_input import show_lost_input
 from web.forms.pages import PageRequest, get_visible
 from web.forms.resource_pages import CreatePage, ResourcePage, VersionedEditPage
 
@@ -57,12 +59,12 @@ class NewEnvironment(EnvironmentPage, CreatePage[Environment]):
         return f"{super().get_done_message(saved)} {takeover}".rstrip()
 
 
+@method_decorator(show_lost_input, name="dispatch")
 class EditEnvironment(EnvironmentPage, VersionedEditPage[Environment]):
     """Edit an environment with its variables."""
 
     template_name = "catalog/environments/edit.html"
     permission = EDIT
-    shows_lost_input = True
     form_class = EnvironmentForm
     fields = ("name", "description", "kind")
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
+from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST, require_safe
 
 from aws.validation.rules.common import NAME_PATTERN
@@ -27,6 +28,7 @@ from connectors.models import Connector, FileNode
 from connectors.queries import list_connectors
 from rbac.models import Scope
 from rbac.policy import NotVisible, filter_visible
+from web.forms.lost_input import show_lost_input
 from web.forms.pages import PageRequest, get_visible, require_sign_in
 from web.forms.resource_pages import CreatePage, FormPage, ResourcePage, VersionedEditPage
 from web.http.problems import Problem
@@ -101,10 +103,10 @@ class NewService(ServiceFormPage, ServicePage, CreatePage[Service]):
         return f"{super().get_done_message(saved)} {takeover}".rstrip()
 
 
+@method_decorator(show_lost_input, name="dispatch")
 class EditService(ServiceFormPage, ServicePage, VersionedEditPage[Service]):
     """Edit a service with its manifests and variables."""
 
-    shows_lost_input = True
     form_class = ServiceForm
 
     def get_stored(self) -> dict[str, Any]:

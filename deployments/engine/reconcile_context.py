@@ -1,6 +1,6 @@
 """Shared state of one reconcile pass: rows, lease, AWS access, log."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -207,13 +207,15 @@ def append_log(
     reconcile_context.rows.add_lines(lines, reconcile_context.mask)
 
 
-def append_note(reconcile_context: ReconcileContext, step: StepExecution, text: str) -> None:
-    """Append a note to the execution, and a warning to the log of a step."""
-    append_log(reconcile_context, step, text, "warning")
-    note = {"at": reconcile_context.runtime.now().isoformat(), "step": step.identifier, "text": text}
-    notes = reconcile_context.execution.notes
-    if len(notes) < MOST_NOTES:
-        reconcile_context.change(reconcile_context.execution, notes=[*notes, note])
+def append_notes(reconcile_context: ReconcileContext, step: StepExecution, texts: Iterable[str]) -> None:
+    """Append notes to the execution, each text once."""
+    execution, now = reconcile_context.execution, reconcile_context.runtime.now()
+    known_texts = {note["text"] for note in execution.notes}
+    masked = map(reconcile_context.mask.mask_text, texts)
+    new = [text for text in dict.fromkeys(masked) if text not in known_texts]
+    if new := new[: MOST_NOTES - len(known_texts)]:
+        added = [{"at": now.isoformat(), "step": step.identifier, "text": text} for text in new]
+        reconcile_context.change(execution, notes=[*execution.notes, *added])
 
 
 # Statuses that wait for a person, most important first; they take precedence over running steps.

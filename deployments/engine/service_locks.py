@@ -6,7 +6,8 @@ from datetime import timedelta
 from deployments.engine.lease import wake_execution
 from deployments.engine.reconcile_context import (
     ReconcileContext,
-    append_note,
+    append_log,
+    append_notes,
     build_lock_key,
     update_execution_status,
 )
@@ -176,11 +177,9 @@ def _note_later_execution(
     is_same = later.pipeline_id == execution.pipeline_id
     name = f"Execution {later.number}" if is_same else "An execution of another pipeline"
     services = ", ".join(sorted({claim.ecs_service for claim in claims}))
-    append_note(
-        reconcile_context,
-        step,
-        f"{name} was started later and has deployed Service {services} already. This one replaces that.",
-    )
+    text = f"{name} was started later and has deployed Service {services} already. This one replaces that."
+    append_log(reconcile_context, step, text, "warning")
+    append_notes(reconcile_context, step, [text])
 
 
 def _restart_timeouts(reconcile_context: ReconcileContext, steps: Iterable[StepExecution]) -> None:

@@ -193,11 +193,12 @@ def find_later_success(claims: Collection[ServiceLockClaim], execution: Executio
     """Return the last execution that was started after this one and has deployed one of these services."""
     deployed = ServiceLockClaim.objects.filter(
         key__in=[claim.key for claim in claims],
-        # Of the others, no join is made.
+        # Follows from the next condition, and leaves out the many claims before without a join.
         granted_at__gt=execution.created_at,
         stage__execution__created_at__gt=execution.created_at,
-        stage__execution__in=Execution.objects.filter(SUCCEEDED).exclude(outcome__in=ROLLED_BACK_OUTCOMES),
     )
+    succeeded = Execution.objects.filter(SUCCEEDED, pk=OuterRef("stage__execution"))
+    deployed = deployed.filter(Exists(succeeded.exclude(outcome__in=ROLLED_BACK_OUTCOMES)))
     others = deployed.exclude(stage__execution=execution.pk).exclude(stage__deployment_id="")
     newest = (
         others.select_related("stage__execution").order_by("-stage__execution__created_at", "-pk").first()

@@ -155,10 +155,11 @@ def _list_owner_obstacles(actor: User, stage: ChangeableStage) -> Iterator[str]:
             "override "
             "of the service definition, and change the strategy there."
         )
-    if stage.source.file and (usages := list_other_usages(stage.source, actor)):
+    file, service = stage.source.file, stage.target.service
+    if file and (usages := list_other_usages(file, service, actor)):
         yield (
-            f"The file {stage.source.file.path} is used by {usages} too. Give service "
-            f"{stage.target.service.identifier} a file of its own to change its strategy."
+            f"The file {file.path} is used by {usages} too. Give service "
+            f"{service.identifier} a file of its own to change its strategy."
         )
 
 

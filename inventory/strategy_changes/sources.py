@@ -98,8 +98,7 @@ def list_other_stages(target: StageTarget, pipeline: Pipeline, reader: Principal
     return stages
 
 
-def list_other_usages(source: DefinitionSource, reader: Principal) -> ResourceUsages:
-    """Return what refers to the file of a definition, besides the service itself."""
-    usages = find_usages(source.file, reader) if source.file else ResourceUsages()
-    own = reverse("service", args=[source.service.pk])
+def list_other_usages(file: FileNode, service: Service, reader: Principal) -> ResourceUsages:
+    """Return what refers to the file of a definition, besides its service."""
+    usages, own = find_usages(file, reader), reverse("service", args=[service.pk])
     return ResourceUsages(tuple(usage for usage in usages.visible if usage.url != own), usages.hidden)

@@ -16,7 +16,6 @@ from rbac.models import Scope
 from rbac.policy import require
 from web.forms.draft_pages import DraftPage, OriginPage
 from web.forms.drafts import CREATE_NAME
-from web.forms.lost_input import show_lost_input
 from web.forms.page_forms import ConfirmForm, PageForm, get_posted_data
 from web.forms.pages import PageRequest, require_sign_in
 from web.forms.resource_forms import RenameForm
@@ -122,7 +121,8 @@ class ResourcePage(View, Generic[Row]):
 
     def render(self, content: dict[str, Any], status: int, template: str = "") -> HttpResponse:
         """Render the page's template, or another one, with its place in the site."""
-        place = {"breadcrumbs": (above := self.get_breadcrumbs()), "back": above[-1].url}
+        breadcrumbs = self.get_breadcrumbs()
+        place = {"breadcrumbs": breadcrumbs, "back": breadcrumbs[-1].url}
         return render(self.request, template or self.template_name, place | content, status=status)
 
 
@@ -247,14 +247,6 @@ class FormPage(DraftPage, ResourcePage[Row]):
     hint: ClassVar[str] = ""
     refusal_title: ClassVar[str] = "Could not save"
     done: ClassVar[str] = ""
-    # Whether what was entered for a deleted resource is shown: not for a form with secrets.
-    shows_lost_input: ClassVar[bool] = False
-
-    @classmethod
-    def as_view(cls, **initkwargs: Any) -> Callable[..., HttpResponseBase]:
-        """Return the view, which may show what was entered for a deleted resource."""
-        view = super().as_view(**initkwargs)
-        return show_lost_input(view) if cls.shows_lost_input else view
 
     def save(self, form: Any) -> Any:
         """Call the operation with the values of a valid form, and return the saved resource."""
@@ -416,9 +408,9 @@ class VersionedEditPage(EditPage[Row]):
     def render_conflict(self, form: Any, problem: VersionConflict) -> HttpResponse:
         """Show the entered values, with their difference from the stored ones."""
         self.prepare()
-        options = {"initial": self.get_entered(form) | {"version": self.get_version()}}
-        again = self.form_class(**self.get_form_options() | options)
-        return self.render_form(again, status=409, diff=self.describe_change(form))
+        initial = self.get_entered(form) | {"version": self.get_version()}
+        options = self.get_form_options() | {"initial": initial}
+        return self.render_form(self.form_class(**options), status=409, diff=self.describe_change(form))
 
     def describe_change(self, form: Any) -> TextDiff:
         """Return the difference between the stored and the entered values."""

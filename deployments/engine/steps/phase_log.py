@@ -3,7 +3,7 @@
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from deployments.engine.execution_rows import MOST_NOTES
+from deployments.engine.reconcile_context import append_notes
 from deployments.journal.callers import CONFIRM_PHASE
 from deployments.journal.delegate_calls import read_task_output
 from deployments.log import NewLogLine
@@ -74,15 +74,7 @@ class PhaseLog:
 
     def collect_notes(self) -> None:
         """Add the notes of the execution to the next commit, each text once."""
-        reconcile_context = self._context.reconcile_context
-        execution, mask = reconcile_context.execution, reconcile_context.mask
-        known_texts = {note["text"] for note in execution.notes}
-        texts = [mask.mask_text(text) for text in self._notes]
-        new = [text for text in dict.fromkeys(texts) if text not in known_texts]
-        if new := new[: MOST_NOTES - len(known_texts)]:
-            at, step = self._context.now().isoformat(), self._context.log_step.identifier
-            added = [{"at": at, "step": step, "text": text} for text in new]
-            reconcile_context.change(execution, notes=[*execution.notes, *added])
+        append_notes(self._context.reconcile_context, self._context.log_step, self._notes)
         self._notes = []
 
     def discard(self) -> None:
