@@ -306,8 +306,8 @@ def mutate(rng: random.Random, parser: Parser, text: str) -> str:
 # Xorshift, as Math.random takes no seed. Pieces of the class sym stand for control characters.
 _FUZZ_SCRIPT: Final = r"""async ([address, count, seed, tokens, longest, mutations, milliseconds, kept]) => {
     const { parse, plain } = await import(address);
-    const SEQUENCES = /\x1b\[[0-?]*[ -\/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?/g;
-    const CONTROLS = /[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+    const SEQUENCES = /\x1b\[[0-?]*[ -\/]*[@-~]|\x1b\][^\x07\x1b\ufffd]*([\x07\ufffd]|\x1b\\)/g;
+    const CONTROLS = /[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
     const CLASSES = /^((a\d|a1[0-5]|b|i|u)( (?!$)|$))*$/;
     let state = seed;
     const choose = (most) => {
@@ -345,7 +345,8 @@ _FUZZ_SCRIPT: Final = r"""async ([address, count, seed, tokens, longest, mutatio
 }"""
 _ANSI_TOKENS: Final = (
     "\x1b[", "\x1b]", "m", ";", ":", "38;5;", "48;2;1;2;3", "0", "31", "97", "\x1b[K", "\x07", "\x1b\\",
-    "\x9b", "\u202e", "\u2066", "\ufeff", "<b>", "\0", "\t", "\n", "é", "😀", "\ud800", "a" * 50,
+    "\x9b", "\ufffd", "\u061c", "\u2028", "\u202e", "\u2066", "\ufeff", "<b>", "\0", "\t", "\n", "é",
+    "😀", "\ud800", "a" * 50,
 )  # fmt: skip
 
 

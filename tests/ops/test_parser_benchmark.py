@@ -91,6 +91,12 @@ def test_a_wrong_result_is_a_failure(
     assert fuzz_batch(name, "1", 500).failed > 0
 
 
+def test_the_script_of_the_pages_passes_in_the_browser(page: Page) -> None:
+    result = fuzz_script(page, ANSI_SCRIPT.read_text(), 5_000)
+    assert result.failures == []
+    assert result.accepted == 5_000
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
