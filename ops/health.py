@@ -10,7 +10,6 @@ from urllib.request import urlopen
 import redis
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponseNotAllowed, JsonResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import add_never_cache_headers
@@ -24,6 +23,7 @@ from ops.background import (
     read_queue_state,
 )
 from ops.backups.unfinished import find_unfinished_restore
+from ops.migration_files import list_open_migrations
 from ops.processes import ProcessState, list_processes
 from web.clock import get_database_time
 
@@ -141,8 +141,7 @@ def _check_database() -> None:
 @cache
 def _is_migrated(_alias: str) -> bool:
     """Return whether the database is migrated; a positive result is cached."""
-    executor = MigrationExecutor(connection)
-    if open_ones := executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    if open_ones := list_open_migrations(connection):
         raise NotReadyError(f"{len(open_ones)} migrations are not applied. Run manage migrate.")
     return True
 

@@ -12,10 +12,10 @@ from uuid import uuid4
 import django
 from django.conf import settings
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from ops.backups.schema_fingerprints import compute_schema
+from ops.migration_files import list_migrations
 from rbac.encryption import get_key_name
 
 PRODUCT: Final = "slipway"
@@ -166,7 +166,7 @@ def require_known_migrations(manifest: BackupManifest) -> None:
 
 
 def _find_unknown_migrations(migrations: Collection[str]) -> list[str]:
-    known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
+    known = {f"{app}.{name}" for app, name in list_migrations()}
     return [name for name in migrations if name not in known and name.split(".")[0] not in _OPTIONAL_APPS]
 
 
