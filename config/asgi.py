@@ -25,6 +25,7 @@ http = get_asgi_application()
 
 # Consumers import models, which need the apps that the line above sets up.
 from channels.routing import ProtocolTypeRouter  # noqa: E402
+from django.urls import reverse  # noqa: E402
 
 from config.urls import websocket_routes  # noqa: E402
 from delegates.protocol.asgi import AgentHttpApplication, AgentSocketApplication  # noqa: E402
@@ -46,6 +47,8 @@ application = ProtocolTypeRouter(
     }
 )
 
+# Builds the table of all routes, which would otherwise be left for the first page.
+reverse("docs")
 configure_garbage_collection()
 # The supervisor sends it to an unresponsive process, whose log then shows the stack.
 faulthandler.register(signal.SIGUSR1)
