@@ -21,6 +21,7 @@ from typing import Final
 
 from benchmarks.goals import Figure, format_goals
 from benchmarks.kept_figures import KeptFigures, UnreadableFigures
+from benchmarks.soak.crowds import Crowds
 from benchmarks.soak.faults import FaultInjector, list_faults
 from benchmarks.soak.history import Breach, History, Limits, check_history, count_history
 from benchmarks.soak.idle_workers import WorkerMonitor
@@ -49,6 +50,7 @@ class Soak:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.deployments = Deployments(site, create_targets(site))
+        self.crowds = Crowds(site)
         self.faults = FaultInjector(site, INTERVAL)
         self.reader = HistoryReader(
             site, numbered_lines=NUMBERED_LINES, scripts=frozenset({SCRIPT}), pairs=PAIRS
@@ -69,6 +71,7 @@ class Soak:
     def run(self) -> History:
         """Deploy and inject faults for the given time, then let everything end, and return the history."""
         self.deployments.start()
+        self.crowds.start()
         self.faults.start()
         began = time.monotonic()
         end = began + MINUTES * 60
@@ -83,6 +86,7 @@ class Soak:
             time.sleep(SAMPLE_SECONDS)
         self.minutes = (time.monotonic() - began) / 60
         self.faults.stop()
+        self.crowds.stop()
         self.deployments.stop()
         try:
             self.drain()
@@ -154,12 +158,16 @@ def _list_broken(soak: Soak) -> list[str]:
     return [*soak.early_ends, *soak.workers.list_idle(), *map(str, soak.breaches.values())]
 
 
+def _list_errors(soak: Soak) -> list[str]:
+    return [*soak.deployments.errors, *soak.crowds.errors]
+
+
 def _list_slopes(soak: Soak) -> list[Slope]:
     return soak.memory.list_slopes(min(MINUTES * 60 * WARM_UP_SHARE, LONGEST_WARM_UP))
 
 
 def _is_broken(soak: Soak) -> bool:
-    findings = (*_list_broken(soak), *soak.deployments.errors, *_list_growing(soak))
+    findings = (*_list_broken(soak), *_list_errors(soak), *_list_growing(soak))
     return bool(findings) or not soak.faults.has_injected
 
 
@@ -177,7 +185,7 @@ def _list_long_lived(soak: Soak) -> list[Slope]:
 def _list_figures(soak: Soak) -> Iterator[Figure]:
     """Yield the figures of the goals; what could not be read or deployed counts as a broken promise."""
     yield Figure("R1 faults", soak.faults.counts.total())
-    yield Figure("R1 broken", len(_list_broken(soak)) + len(soak.deployments.errors))
+    yield Figure("R1 broken", len(_list_broken(soak)) + len(_list_errors(soak)))
     yield Figure("R12 hours", soak.minutes / 60)
     for slope in _list_long_lived(soak):
         yield Figure("R12 memory", slope.percent_per_hour or 0.0, slope.name)
@@ -187,7 +195,7 @@ def _format_report(soak: Soak, history: History) -> Iterator[str]:
     yield f"\nSoak of {soak.minutes:.1f} minutes, load of the machine {os.getloadavg()[2]:.1f}"
     for name, count in count_history(history).items():
         yield f"  {count:>7,}  {name}"
-    for name, count in sorted(soak.deployments.answers.items()):
+    for name, count in sorted((soak.deployments.answers + soak.crowds.answers).items()):
         yield f"  {count:>7,}  requests: {name}"
     yield f"\n{sum(soak.faults.counts.values())} faults"
     yield from list_faults(soak.faults.counts)
@@ -198,7 +206,7 @@ def _format_report(soak: Soak, history: History) -> Iterator[str]:
     yield "\nLongest time without work, in seconds"
     for name, pause in sorted(soak.workers.longest_pauses.items()):
         yield f"  {name:<16} {pause:7.0f}"
-    for error in (*soak.faults.errors, *soak.deployments.errors):
+    for error in (*soak.faults.errors, *_list_errors(soak)):
         yield f"ERROR {error}"
     for slope in _list_growing(soak):
         yield f"BROKEN memory of {slope.name} grows by {slope.percent_per_hour:.2f} %/h"

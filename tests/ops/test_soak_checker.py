@@ -7,12 +7,14 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from email.message import Message
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from benchmarks.soak.clocks import build_clock_library, create_clock, set_shift
+from benchmarks.soak.crowds import Crowds
 from benchmarks.soak.faults import FaultInjector
 from benchmarks.soak.history import (
     NUMBERED,
@@ -30,6 +32,7 @@ from benchmarks.soak.idle_workers import WorkerMonitor
 from benchmarks.soak.memory import Sample, compute_slope, read_allocated
 from benchmarks.soak.records import choose_production, parse_parameters
 from benchmarks.soak.site import Site
+from tests.faults.installation import Answer
 from tests.faults.killable_process import Part
 from tests.fixtures.processes import wait_until
 
@@ -195,6 +198,17 @@ def test_a_worker_whose_children_use_no_processor_takes_no_part(seconds: float, 
 
 def build_service(name: str, group: str, status: str = "ACTIVE") -> dict[str, object]:
     return {"serviceName": name, "status": status, "loadBalancers": [{"targetGroupArn": group}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "is_error"), [(200, False), (503, False), (0, False), (302, True), (500, True)]
+)
+def test_a_page_may_be_unavailable_but_not_fail(status: int, is_error: bool) -> None:
+    crowds = Crowds(cast(Site, None))
+    crowds.record("/pipelines/", Answer(status, Message(), b"what was shown"))
+    assert crowds.answers == {f"page {status}": 1}
+    assert bool(crowds.errors) is is_error
+    assert all(f"/pipelines/ was answered {status}" in error for error in crowds.errors)
 
 
 @pytest.mark.parametrize(
