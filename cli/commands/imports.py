@@ -172,6 +172,9 @@ def _print_preview(preview: Mapping[str, Any]) -> None:
     print_text(preview["pipeline"].rstrip("\n"))
     for notice in preview["notices"]:
         print_text(f"{notice['file']}, line {notice['line']}: {notice['message']}", style="yellow")
+    # Older servers do not tell.
+    for takeover in preview.get("takeovers", ()):
+        print_text(takeover, style="yellow")
 
 
 def _parse_values(settings: Sequence[str]) -> dict[str, str]:

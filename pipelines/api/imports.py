@@ -86,6 +86,10 @@ class ImportPreviewDocument(serializers.Serializer[Any]):
     cluster = serializers.CharField()
     pipeline = serializers.CharField()
     notices = ImportNoticeDocument(many=True)
+    takeovers = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Pipelines that use it in place of resources of scopes above.",
+    )
 
 
 class ImportDocument(serializers.Serializer[Any]):
@@ -95,6 +99,10 @@ class ImportDocument(serializers.Serializer[Any]):
     environment = serializers.IntegerField(source="infrastructure.environment_id")
     infrastructure = serializers.IntegerField(source="infrastructure.pk")
     pipeline = serializers.IntegerField(source="pipeline.pk")
+    takeovers = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Pipelines that use it in place of resources of scopes above.",
+    )
 
 
 class ImportPreviewRoute(BaseApiView):

@@ -1,6 +1,6 @@
 """Operations that preview an import, and create all of it or nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 
@@ -12,6 +12,7 @@ from catalog.operations import (
     create_infrastructure,
     create_service,
 )
+from catalog.usages import describe_takeover
 from connectors.models import Connector
 from connectors.queries import find_connector
 from pipelines.imports.proposals import TOOLS, ImportProposal, ImportSpec, build_proposal
@@ -25,11 +26,15 @@ from web.http.problems import BadInput, Conflict
 
 @dataclass(frozen=True)
 class CreatedImport:
-    """The resources of an import; environment and infrastructure may have existed."""
+    """The resources of an import; environment and infrastructure may have existed.
+
+    `takeovers` says which pipelines use them in place of resources of scopes above.
+    """
 
     service: Service
     infrastructure: Infrastructure
     pipeline: Pipeline
+    takeovers: tuple[str, ...]
 
 
 def preview_import(*, actor: User, scope: Scope, spec: ImportSpec) -> ImportProposal:
@@ -40,9 +45,9 @@ def preview_import(*, actor: User, scope: Scope, spec: ImportSpec) -> ImportProp
     _require_permissions(actor, scope)
     proposal = build_proposal(spec)
     with transaction.atomic():
-        _create(actor, scope, proposal, list(spec.files))
+        created = _create(actor, scope, proposal, list(spec.files))
         transaction.set_rollback(True)
-    return proposal
+    return replace(proposal, takeovers=created.takeovers)
 
 
 def create_import(*, actor: User, scope: Scope, spec: ImportSpec, digest: str) -> CreatedImport:
@@ -66,8 +71,15 @@ def _require_permissions(actor: User, scope: Scope) -> None:
 
 
 def _create(actor: User, scope: Scope, proposal: ImportProposal, files: list[str]) -> CreatedImport:
-    infrastructure = _get_or_create_infrastructure(actor, scope, proposal)
+    environment, is_new = _get_or_create_environment(actor, scope, proposal)
+    infrastructure = _get_or_create_infrastructure(actor, environment, proposal)
     service = create_service(actor=actor, scope=scope, identifier=proposal.identifier, spec=proposal.service)
+    # Before the pipeline of the import is there, which uses them too.
+    takeovers = tuple(
+        takeover
+        for thing in (service, *([environment] if is_new else ()))
+        if (takeover := describe_takeover(thing, actor))
+    )
     pipeline = save_pipeline(actor=actor, scope=scope, yaml=proposal.pipeline)
     after = {
         "tool": proposal.tool,
@@ -76,20 +88,25 @@ def _create(actor: User, scope: Scope, proposal: ImportProposal, files: list[str
         "pipeline": str(pipeline),
     }
     record_audit_entry(actor=actor, action="service.import", thing=service, after=after)
-    return CreatedImport(service, infrastructure, pipeline)
+    return CreatedImport(service, infrastructure, pipeline, takeovers)
 
 
-def _get_or_create_infrastructure(actor: User, scope: Scope, proposal: ImportProposal) -> Infrastructure:
-    """Return the infrastructure with the identifier, which must be for the same cluster, or create it."""
+def _get_or_create_environment(
+    actor: User, scope: Scope, proposal: ImportProposal
+) -> tuple[Environment, bool]:
+    """Return the environment with the identifier, and whether it is new."""
     rows = Environment.objects.filter(scope=scope, identifier=proposal.environment).select_related("scope")
     environment = filter_visible(actor, "core_environment_view", rows).first()
-    if environment is None:
-        environment = create_environment(
-            actor=actor,
-            scope=scope,
-            identifier=proposal.environment,
-            spec=EnvironmentSpec(name=proposal.environment, description=_describe_origin(proposal)),
-        )
+    if environment is not None:
+        return environment, False
+    spec = EnvironmentSpec(name=proposal.environment, description=_describe_origin(proposal))
+    return create_environment(actor=actor, scope=scope, identifier=proposal.environment, spec=spec), True
+
+
+def _get_or_create_infrastructure(
+    actor: User, environment: Environment, proposal: ImportProposal
+) -> Infrastructure:
+    """Return the infrastructure with the identifier, which must be for the same cluster, or create it."""
     existing = environment.infrastructures.filter(identifier=proposal.infrastructure).first()
     if existing is None:
         return create_infrastructure(
@@ -98,7 +115,7 @@ def _get_or_create_infrastructure(actor: User, scope: Scope, proposal: ImportPro
             identifier=proposal.infrastructure,
             spec=InfrastructureSpec(
                 name=proposal.cluster or proposal.infrastructure,
-                connector=_get_connector(actor, scope, proposal.connector),
+                connector=_get_connector(actor, environment.scope, proposal.connector),
                 region=proposal.region,
                 cluster=proposal.cluster,
             ),

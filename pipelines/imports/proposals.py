@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 import yaml
@@ -64,11 +64,13 @@ class ImportProposal:
     pipeline: str
     """The YAML of the pipeline."""
     notices: tuple[ImportNotice, ...] = ()
+    takeovers: tuple[str, ...] = ()
+    """Which pipelines would use it in place of resources of scopes above; set by a preview."""
 
     @property
     def digest(self) -> str:
-        """Return a hash of all of it, by which the creation finds that the preview is outdated."""
-        text = json.dumps(asdict(self), sort_keys=True, default=str)
+        """Return a hash of what the files describe: by it the creation finds that the preview is outdated."""
+        text = json.dumps(asdict(replace(self, takeovers=())), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

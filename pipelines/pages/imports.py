@@ -33,9 +33,8 @@ def import_project(request: PageRequest) -> HttpResponse:
     try:
         if digest := request.POST.get(DIGEST_FIELD, ""):
             created = create_import(actor=request.user, scope=scope, spec=spec, digest=digest)
-            messages.success(
-                request, f"Imported {created.service.name} from {TOOLS[spec.tool]}. Nothing was deployed."
-            )
+            done = f"Imported {created.service.name} from {TOOLS[spec.tool]}. Nothing was deployed."
+            messages.success(request, " ".join((done, *created.takeovers)))
             return redirect("pipeline", pk=created.pipeline.pk)
         proposal = preview_import(actor=request.user, scope=scope, spec=spec)
     except Problem as problem:

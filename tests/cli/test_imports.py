@@ -1,12 +1,15 @@
 """The command line sends the configuration of a project, and the files that it names, and no others."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from cli.commands.imports import _parse_values, _read_files
+from cli.commands.imports import _parse_values, _print_preview, _read_files
 from cli.errors import CliError
-from tests.pipelines.imports.sample_projects import ecspresso_files, pipecd_files
+from pipelines.api.imports import ImportPreviewDocument
+from pipelines.imports.proposals import build_proposal
+from tests.pipelines.imports.sample_projects import ecspresso_files, import_spec, pipecd_files
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -60,3 +63,10 @@ def test_values_come_from_the_option_or_the_own_environment(monkeypatch: pytest.
     assert _parse_values(["A=b=c", "IMAGE_TAG", "EMPTY="]) == {"A": "b=c", "IMAGE_TAG": "1.28", "EMPTY": ""}
     with pytest.raises(CliError, match="ABSENT is not set"):
         _parse_values(["ABSENT"])
+
+
+def test_the_preview_names_the_pipelines_that_use_the_new_service(capsys: pytest.CaptureFixture[str]) -> None:
+    takeover = "Used from now on in place of shop of a scope above: pipeline Old."
+    proposal = replace(build_proposal(import_spec(ecspresso_files())), takeovers=(takeover,))
+    _print_preview(ImportPreviewDocument(proposal).data)
+    assert takeover in capsys.readouterr().out.replace("\n", " ")

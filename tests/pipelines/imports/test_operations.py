@@ -101,6 +101,26 @@ def test_an_import_that_differs_from_its_preview_creates_nothing(
     assert count_rows() == before
 
 
+def test_pipelines_that_an_import_takes_over_are_named(
+    admin: User, account: Scope, project: Scope, connector: Connector
+) -> None:
+    first = create(admin, project)
+    assert first.takeovers == ()
+    for model in (Service, Environment):
+        model._default_manager.update(scope=account)
+    Pipeline.objects.update(identifier="older")
+    spec = import_spec(ecspresso_files())
+    proposal = preview_import(actor=admin, scope=project, spec=spec)
+    assert proposal.takeovers == (
+        f"Used from now on in place of shop of a scope above: pipeline {first.pipeline.name}.",
+        f"Used from now on in place of imported of a scope above: pipeline {first.pipeline.name}.",
+    )
+    created = create_import(actor=admin, scope=project, spec=spec, digest=proposal.digest)
+    assert created.takeovers == proposal.takeovers
+    # The environment is not new to another import.
+    assert create(admin, project, service="shop_2", connector="").takeovers == ()
+
+
 @pytest.mark.parametrize("reference", ["", "absent", "sandbox_aws_2"])
 def test_a_connector_that_is_absent_is_refused(
     admin: User, project: Scope, connector: Connector, reference: str

@@ -11,9 +11,10 @@ from django.urls import reverse
 from catalog.models import Service
 from connectors.models import Connector
 from pipelines.forms.imports import parse_texts, render_texts
+from pipelines.imports.operations import create_import, preview_import
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
-from tests.pipelines.imports.sample_projects import PIPECD_CONFIG, ecspresso_files, pipecd_files
+from tests.pipelines.imports.sample_projects import PIPECD_CONFIG, ecspresso_files, import_spec, pipecd_files
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/import/"
@@ -33,6 +34,13 @@ def admin_browser(browse: Callable[[User], Client], admin: User, project: Scope)
 
 def upload(files: dict[str, str]) -> list[SimpleUploadedFile]:
     return [SimpleUploadedFile(name, text.encode()) for name, text in files.items()]
+
+
+def create_import_of(actor: User, scope: Scope) -> Pipeline:
+    """Import the sample project, and return its pipeline."""
+    spec = import_spec(ecspresso_files(), environment="dev", connector="aws")
+    digest = preview_import(actor=actor, scope=scope, spec=spec).digest
+    return create_import(actor=actor, scope=scope, spec=spec, digest=digest).pipeline
 
 
 def build_form(**more: object) -> dict[str, object]:
@@ -70,6 +78,23 @@ def test_pasted_files_with_a_changed_field_are_previewed_again(admin_browser: Cl
     changed = admin_browser.post(ADDRESS, build_form(texts=texts, digest="0" * 64))
     assert (changed.status_code, Service.objects.exists()) == (409, False)
     assert "Preview it again" in changed.content.decode()
+
+
+def test_the_preview_and_the_message_name_the_pipelines_that_use_the_new_service(
+    admin_browser: Client, admin: User, account: Scope, project: Scope
+) -> None:
+    older = create_import_of(admin, project)
+    Service.objects.update(scope=account)
+    Pipeline.objects.update(identifier="older")
+    texts = render_texts(ecspresso_files())
+    preview = admin_browser.post(ADDRESS, build_form(texts=texts)).content.decode()
+    text = f"Used from now on in place of shop of a scope above: pipeline {older.name}."
+    assert f"<dt>After the import</dt><dd>{text}</dd>" in preview
+
+    digest = re.search(r'name="digest" value="(\w+)"', preview)
+    assert digest is not None
+    done = admin_browser.post(ADDRESS, build_form(texts=texts, digest=digest[1]), follow=True)
+    assert f"Nothing was deployed. {text}" in done.content.decode()
 
 
 def test_a_refusal_is_shown_with_file_and_line_and_keeps_the_text(admin_browser: Client) -> None:
