@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.db import DatabaseError, connection, transaction
-from psycopg.conninfo import make_conninfo
 
 from ops.backups.manifests import BackupError
 from ops.backups.postgres_clients import find_client, run_client
@@ -114,9 +113,7 @@ def _clear_postgres(backup: str, started_at: str) -> None:
 
 
 def _run_postgres_program(name: str, *arguments: str) -> None:
-    parameters = _build_libpq_parameters()
-    password = parameters.pop("password", "")
-    run_client(_find_client(name), *arguments, f"--dbname={make_conninfo(**parameters)}", password=password)
+    run_client(_find_client(name), *arguments, parameters=_build_libpq_parameters())
 
 
 def _find_client(name: str) -> Path:

@@ -17,7 +17,7 @@ Install = Callable[[int], Path]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Install a `pg_dump` of a major version, which writes its variables into a file beside itself."""
+    """Install a `pg_dump` of a major version, which writes what it is given into files beside itself."""
     monkeypatch.setattr(postgres_clients, "VERSION_FOLDERS", tmp_path)
     monkeypatch.setenv("PATH", "/nonexistent")
 
@@ -28,6 +28,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
             "#!/bin/sh\n"
             f'[ "$1" = --version ] && echo "pg_dump (PostgreSQL) {version}.4 (Debian)" && exit\n'
             f"export -p > {program.parent}/variables\n"
+            f'echo "$@" > {program.parent}/arguments\n'
+            f'[ -z "$PGSERVICEFILE" ] || /bin/cp -p "$PGSERVICEFILE" {program.parent}/services\n'
         )
         program.chmod(0o755)
         return program
@@ -64,12 +66,30 @@ def test_a_client_learns_the_password_and_no_secret_of_slipway(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "the-key")
     monkeypatch.setenv("PGSSLROOTCERT", "/certificates/rds.pem")
     program = install(16)
-    run_client(program, password="opens-the-database")
+    run_client(program, parameters={"dbname": "slipway", "password": "opens-the-database"})
 
     variables = (program.parent / "variables").read_text()
     assert "the-key" not in variables
     assert "opens-the-database" in variables
     assert "/certificates/rds.pem" in variables
+
+
+def test_no_password_is_among_the_arguments(install: Install) -> None:
+    program = install(16)
+    passwords = {"password": "opens-the-database", "sslpassword": "opens = the key"}
+    run_client(program, "--version-of", parameters={"host": "db", "sslkey": "/run/key.pem", **passwords})
+
+    arguments = (program.parent / "arguments").read_text()
+    assert arguments == "--version-of --dbname=host=db sslkey=/run/key.pem service=slipway\n"
+    services = program.parent / "services"
+    assert services.read_text() == "[slipway]\nsslpassword=opens = the key\n"
+    assert services.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("password", ["ends with a space ", "two\nhost=elsewhere"])
+def test_a_password_that_a_service_file_cannot_have_is_refused(install: Install, password: str) -> None:
+    with pytest.raises(BackupError, match="one line without a space at its end"):
+        run_client(install(16), parameters={"dbname": "slipway", "sslpassword": password})
 
 
 def test_the_image_has_a_client_for_every_server_that_slipway_supports_and_suggests() -> None:
