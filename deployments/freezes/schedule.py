@@ -91,9 +91,11 @@ def list_blocking_windows(
 def to_utc(local: datetime, zone: ZoneInfo, *, late: bool = False) -> datetime:
     """Return a local time in UTC. An ambiguous time means the first one, or with `late` the second.
 
-    A skipped local time counts from the clock change onwards.
+    A skipped local time is as long after the clock change as the time on the clock is into the gap.
     """
-    return local.replace(tzinfo=zone, fold=int(late)).astimezone(UTC)
+    first, second = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    # In a gap they are in reverse order: the second one is before the change.
+    return max(first, second) if late else first
 
 
 def parse_local_time(text: str) -> datetime:

@@ -66,6 +66,23 @@ def test_an_hour_that_comes_twice_is_frozen_both_times_and_one_that_is_missing_d
     assert (spring.begins, spring.ends) == (_parse_utc("2026-03-29T01:30"), _parse_utc("2026-03-29T02:00"))
 
 
+@pytest.mark.parametrize(
+    ("begins", "ends", "weekly", "moment"),
+    [
+        ("2026-03-28T18:00", "2026-03-29T02:30", False, "2026-03-29T01:29"),
+        ("2026-03-21T18:00", "2026-03-22T02:30", True, "2026-03-29T01:29"),
+        ("2026-03-29T02:05", "2026-03-29T02:55", False, "2026-03-29T01:10"),
+    ],
+)
+def test_an_end_in_the_missing_hour_is_not_before_it(
+    begins: str, ends: str, weekly: bool, moment: str
+) -> None:
+    window = _build_window(begins, ends, weekly=weekly)
+    period = get_period_at(window, _parse_utc(moment))
+    assert period is not None
+    assert period.ends in (_parse_utc("2026-03-29T01:30"), _parse_utc("2026-03-29T01:55"))
+
+
 def test_it_holds_back_what_it_concerns_and_nothing_else() -> None:
     window = _build_window(
         "2026-01-01T00:00", "2026-02-01T00:00", services=["shop"], environment_kind="Production"
