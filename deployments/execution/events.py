@@ -68,6 +68,7 @@ def record_end(execution: Execution) -> None:
             result=_get_end_result(execution),
             tag=str(execution.artifact.get("tag") or ""),
             inputs=execution.inputs,
+            ended_at=execution.ended_at,
         )
     )
 

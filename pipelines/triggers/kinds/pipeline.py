@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -31,6 +32,7 @@ class PipelineEnd:
     result: str
     tag: str
     inputs: Mapping[str, Any]
+    ended_at: datetime | None
 
 
 @register_kind
@@ -133,7 +135,9 @@ def _build_event(end: PipelineEnd, row: list[str], follower: Pipeline) -> Trigge
         "row": row,
         "loop": " → ".join([*row, follower.identifier]) if follower.identifier in row else "",
     }
-    key = f"execution:{end.execution_id}:{end.result}"
+    # By the time too: an execution that is retried may fail a second time.
+    ended_at = end.ended_at.isoformat() if end.ended_at else ""
+    key = f"execution:{end.execution_id}:{end.result}:{ended_at}"
     payload = {"number": end.number, "result": end.result, "tag": end.tag, "inputs": dict(end.inputs)}
     return TriggerEvent(key, key, _summarize(values), values, payload)
 

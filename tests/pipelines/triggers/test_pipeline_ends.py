@@ -1,5 +1,6 @@
 """Runs in a row: which ends of a pipeline start another one, and that no two start each other for ever."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -56,6 +57,16 @@ def test_the_end_of_a_run_starts_the_next_pipeline_with_its_tag(
     # The engine may write an end twice, where its answer was lost.
     end(world.execution)
     assert TriggerFiring.objects.filter(trigger=trigger).count() == 1
+
+
+def test_an_execution_that_is_retried_and_fails_again_starts_another_run(
+    world: World, smoke: Pipeline, admin: User
+) -> None:
+    follow(world, admin, smoke, "rolling", "failed")
+    for minute in (1, 2):
+        world.execution.ended_at = datetime(2026, 1, 1, 12, minute, tzinfo=UTC)
+        end(world.execution, Status.FAILED, "")
+    assert TriggerFiring.objects.filter(status="STARTED").count() == 2
 
 
 @pytest.mark.parametrize(
