@@ -133,10 +133,9 @@ def _build_stateful_set(plan: SpecPlan) -> Document:
 def _build_container(plan: SpecPlan) -> Document:
     token = {"secretKeyRef": {"name": f"{build_workload_name(plan)}-token", "key": "HARNESS_TOKEN"}}
     memory = f"{get_memory(plan)}Mi"
-    # Kubernetes would expand $(NAME) in a value.
+    # Kubernetes would expand $(NAME) in a value, and makes one $ of every two.
     variables = [
-        {"name": name, "value": value.replace("$(", "$$(")}
-        for name, value in list_environment_variables(plan)
+        {"name": name, "value": value.replace("$", "$$")} for name, value in list_environment_variables(plan)
     ]
     return {
         "name": CONTAINER,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -86,6 +87,17 @@ def test_the_pods_of_a_stateful_set_are_the_instances_of_one_delegate() -> None:
     assert manifests["PodDisruptionBudget"]["spec"]["minAvailable"] == 1
     namespaces = {document["metadata"].get("namespace") for document in manifests.values()}
     assert namespaces == {None, "harness-delegate"}
+
+
+@pytest.mark.parametrize("value", ["a$$b", "a$b", "$(A)", "a$$(A)", "$$$", HOSTILE_TEXT])
+def test_kubernetes_expands_no_value(value: str) -> None:
+    proxy = SpecProxy("proxy.internal", user="user", password=value)
+    pod = read_manifests(write("KUBERNETES", proxy=proxy))["StatefulSet"]["spec"]["template"]["spec"]
+    variables = {variable["name"]: variable.get("value") for variable in pod["containers"][0]["env"]}
+    # Kubernetes makes one $ of every two, and expands $(NAME) where the $ is alone.
+    pairs = re.split(r"(\$\$)", variables["PROXY_PASSWORD"])
+    assert not any("$(" in part for part in pairs if part != "$$")
+    assert "".join("$" if part == "$$" else part for part in pairs) == value
 
 
 def test_pods_drain_are_not_root_and_are_ready_once_they_have_connected() -> None:
