@@ -29,6 +29,7 @@ from deployments.engine.undos import (
     list_partner_steps,
     skip_remaining_undos,
 )
+from deployments.execution.queries import has_kept_stage
 from deployments.journal.callers import VERIFY_PHASE
 from deployments.models import ActionRun, RollbackCheck, StepExecution
 from steps import conditions
@@ -44,6 +45,8 @@ _UNKNOWN_KIND = "Only another version of Slipway knows what this step undoes."
 def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) -> timedelta | None:
     """Compare the state before and after each undone action, and end the step with the checklist."""
     checks: list[ChecklistEntry] = []
+    # Of two deployments of a service, the first one knows how it was before.
+    checked: set[tuple[str, str]] = set()
     undone = _list_undone(reconcile_context, step)
     if (wait := _get_wait_for_other_version(reconcile_context, step, undone)) is not None:
         return wait
@@ -58,7 +61,9 @@ def verify_rollback(reconcile_context: ReconcileContext, step: StepExecution) ->
         )
         if isinstance(end, PhaseWaiting):
             return end.time
-        checks += _list_checks(row, end)
+        entries = _list_checks(row, end)
+        checks += [entry for entry in entries if (row.name, entry.subject) not in checked]
+        checked |= {(row.name, entry.subject) for entry in entries}
         if isinstance(end, PhaseFinished):
             end.context.finish(keep_progress=False)
             reconcile_context.save()
@@ -278,7 +283,10 @@ def _end(reconcile_context: ReconcileContext) -> None:
         all_rows = ActionRun.objects.filter(step__stage__execution=execution)
         execution.final_status = transitions.get_status_after_rollback(execution, all_rows)
         execution.rolling_back = False
-        is_kept = execution.outcome in KEPT_OUTCOMES
+        is_kept = execution.outcome in KEPT_OUTCOMES or (
+            # A failed stage undoes only itself.
+            not transitions.was_successful(execution) and has_kept_stage(execution)
+        )
         if not failed and transitions.is_all_undone(all_rows) and not is_kept:
             execution.outcome = Outcome.ROLLED_BACK
         elif execution.final_status == Status.FAILED and execution.outcome == Outcome.COMPLETED:

@@ -30,11 +30,11 @@ from deployments.execution.planning.attempts import (
 from deployments.execution.planning.rows import CannotPlanError, resolve_artifact, write_plan
 from deployments.execution.planning.run_requests import RunRequest, resolve_targets, validate_run
 from deployments.execution.policy_checks import RunSettings, build_warning_lines, require_run_allowed
-from deployments.execution.queries import SUCCEEDED
+from deployments.execution.queries import ROLLED_BACK_OUTCOMES, SUCCEEDED, has_kept_stage, has_written
 from deployments.execution_access import needs_of_execution
 from deployments.freezes import operations
 from deployments.log import NewLogLine, store_lines
-from deployments.models import AwsCall, Execution, Interrupt, ServiceLockClaim, StageExecution, StepExecution
+from deployments.models import Execution, Interrupt, ServiceLockClaim, StageExecution, StepExecution
 from deployments.tasks import request_reconcile
 from guards.tracing import capture_trace_context
 from pipelines.definition.execution_outlines import build_outline
@@ -45,7 +45,7 @@ from rbac.archive_guards import lock_scope
 from rbac.audit import record_audit_entry
 from rbac.models import User
 from rbac.policy import require
-from steps.states import RETRYABLE_STATUSES, CallState
+from steps.states import RETRYABLE_STATUSES
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict
 from web.live import publish_change_on_commit
@@ -205,10 +205,10 @@ def find_execution_to_deploy(execution: Execution) -> Execution | None:
 
     Raises `Conflict` if a rollback is not possible.
     """
-    if execution.outcome in ("ROLLED_BACK", "ROLLED_BACK_BY_AWS"):
+    if execution.outcome in ROLLED_BACK_OUTCOMES and not has_kept_stage(execution):
         raise Conflict("This execution is already rolled back.")
     stages = [
-        stage for stage in execution.stages.filter(claims__isnull=False).distinct() if _has_written(stage)
+        stage for stage in execution.stages.filter(claims__isnull=False).distinct() if has_written(stage)
     ]
     if not stages:
         raise Conflict("This execution changed nothing in AWS, so there is nothing to roll back.")
@@ -406,13 +406,6 @@ def _create_execution(
         due_at=get_database_time(),
         batch_key=get_batch_key(request.targets[start.position if start else 0].infrastructure),
     )
-
-
-def _has_written(stage: StageExecution) -> bool:
-    """Return whether AWS may have received a write of this stage."""
-    states = (CallState.SENT, CallState.UNKNOWN, CallState.ANSWERED)
-    writes = AwsCall.objects.filter(step__stage=stage, is_write=True, state__in=states)
-    return bool(stage.deployment_id) or writes.exists()
 
 
 def _is_newest(stage: StageExecution) -> bool:

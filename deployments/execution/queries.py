@@ -262,3 +262,18 @@ def explain_delegate_wait(execution: Execution) -> dict[str, Any] | None:
         "until": call.task.deadline.isoformat(),
         "task": str(call.task.pk),
     }
+
+
+def has_written(stage: StageExecution) -> bool:
+    """Return whether AWS may have received a write of this stage."""
+    states = (CallState.SENT, CallState.UNKNOWN, CallState.ANSWERED)
+    writes = AwsCall.objects.filter(step__stage=stage, is_write=True, state__in=states)
+    return bool(stage.deployment_id) or writes.exists()
+
+
+def has_kept_stage(execution: Execution) -> bool:
+    """Return whether a stage that succeeded has changed an ECS service, and no rollback has undone it."""
+    succeeded = execution.stages.filter(
+        status__in=(Status.SUCCESS, Status.IGNORE_FAILED), claims__isnull=False
+    )
+    return any(has_written(stage) for stage in succeeded.distinct())

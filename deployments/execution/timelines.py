@@ -298,11 +298,13 @@ def _build_step_row(step: StepExecution, attempts: Sequence[AttemptSpan]) -> Tim
 def _build_wait_bars(step: StepExecution) -> Iterator[TimelineBar]:
     """Yield the times in which a step waited for its service lock, a person, or its next attempt."""
     for claim in step.claims.all():
-        if claim.granted_at is None or claim.granted_at > claim.requested_at + _SHORTEST_WAIT:
+        # A claim that an earlier attempt requested waits since this one began.
+        requested_at = max(claim.requested_at, step.started_at or claim.requested_at)
+        if claim.granted_at is None or claim.granted_at > requested_at + _SHORTEST_WAIT:
             text = f"Waits for the service lock of {claim.ecs_service}"
-            request = LineRequest(claim.requested_at, step.identifier)
+            request = LineRequest(requested_at, step.identifier)
             end = claim.granted_at or step.ended_at
-            yield TimelineBar(claim.requested_at, end, Status.PAUSED, text, request)
+            yield TimelineBar(requested_at, end, Status.PAUSED, text, request)
     if step.intervention is not None and step.intervention.get("requested_at"):
         requested_at = datetime.fromisoformat(step.intervention["requested_at"])
         request = LineRequest(requested_at, step.identifier)

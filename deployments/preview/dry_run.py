@@ -192,6 +192,7 @@ def is_skipped(step: PreviewedStep) -> bool:
     """Return whether a step does nothing: it is skipped, or its unclear condition fails it."""
     if step.verdict.problem:
         step.failure = PreviewFailure("UNCLEAR_CONDITION", step.verdict.problem)
+    step.step_data.is_skipped = bool(step.verdict.skipped)
     return bool(step.verdict.skipped or step.verdict.problem)
 
 

@@ -104,7 +104,10 @@ def _load_finished_step(step: StepExecution) -> PreviewedStepData:
     """Return the rollback data and the outputs of a finished step."""
     values = RollbackValue.objects.filter(step=step, run=step.run)
     return PreviewedStepData(
-        step, saved_values={value.name: value.value for value in values}, outputs=dict(step.outputs)
+        step,
+        saved_values={value.name: value.value for value in values},
+        outputs=dict(step.outputs),
+        is_skipped=step.started_at is None,
     )
 
 

@@ -1,7 +1,7 @@
 """Step context of a preview: all state in memory, no write is sent or stored."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -63,6 +63,7 @@ class PreviewedStepData:
     """Level and text."""
     locked_services: set[str] = field(default_factory=set)
     """ECS services that it changes."""
+    is_skipped: bool = False
 
     def load_for_rollback(self, name: str) -> Any:
         text = self.saved_values.get(name)
@@ -254,15 +255,19 @@ class PreviewStepContext(AwsClients):
         return {**self._step_data.outputs, "execution": {"steps": steps, "id": self.execution_id}}
 
     def get_earlier_step(self, step_type: str) -> EarlierStep | None:
-        return next(iter(self.list_earlier_steps(step_type)), None)
+        before = self._list_steps_before(step_type)
+        return next((step_data for step_data in before if not step_data.is_skipped), None)
 
     def list_earlier_steps(self, step_type: str) -> list[EarlierStep]:
-        before = self._stage_data.steps[: self._stage_data.steps.index(self._step_data)]
-        return [step_data for step_data in reversed(before) if step_data.step.type == step_type]
+        return list(self._list_steps_before(step_type))
 
-    def list_other_steps(self, step_type: str) -> list[OtherStep]:
+    def _list_steps_before(self, step_type: str) -> Iterator[PreviewedStepData]:
+        before = self._stage_data.steps[: self._stage_data.steps.index(self._step_data)]
+        return (step_data for step_data in reversed(before) if step_data.step.type == step_type)
+
+    def list_other_steps(self, step_type: str = "") -> list[OtherStep]:
         steps = (step_data for step_data in self._stage_data.steps if step_data is not self._step_data)
-        return [step_data for step_data in steps if step_data.step.type == step_type]
+        return [step_data for step_data in steps if step_type in ("", step_data.step.type)]
 
     def get_account(self) -> str:
         return StsClient(self._stage_data.caller).get_account_id()

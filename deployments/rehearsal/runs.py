@@ -98,6 +98,7 @@ class RehearsalRun:
             self._fail(step, stage_data, ActionFailed("UNCLEAR_CONDITION", verdict.problem))
         elif verdict.skipped:
             step.status, step.reason = "SKIPPED", verdict.skipped
+            step.step_data.is_skipped = True
         elif verdict.run_conditions:
             reason = f"It depends on {', '.join(verdict.run_conditions)}, which only a run knows."
             step.status, step.reason = "NOT_REHEARSED", stage_data.mask.mask_text(reason)

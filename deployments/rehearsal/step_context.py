@@ -136,10 +136,11 @@ class UndoContext(RehearsalStepContext):
 
     _prefix = ""
 
-    def list_other_steps(self, step_type: str) -> list[OtherStep]:
+    def list_other_steps(self, step_type: str = "") -> list[OtherStep]:
         # Of the real run: steps without an undo are not rehearsed.
-        steps = StepExecution.objects.filter(stage__execution=self._stage_data.execution, type=step_type)
-        return [EarlierStepData(step) for step in steps.exclude(pk=self._step_data.step.pk)]
+        steps = StepExecution.objects.filter(stage__execution=self._stage_data.execution)
+        others = steps.exclude(pk=self._step_data.step.pk)
+        return [EarlierStepData(step) for step in others if step_type in ("", step.type)]
 
     @contextmanager
     def use_undo_data(self) -> Iterator[None]:

@@ -238,15 +238,15 @@ class StepContext(Protocol):
         ...
 
     def get_earlier_step(self, step_type: str) -> EarlierStep | None:
-        """Return the last step of this type before this one in the stage; None if there is none."""
+        """Return the last step of this type that ran before this one in the stage; None if none did."""
         ...
 
     def list_earlier_steps(self, step_type: str) -> list[EarlierStep]:
         """Return the steps of this type before this one in the stage, newest first, also skipped ones."""
         ...
 
-    def list_other_steps(self, step_type: str) -> list[OtherStep]:
-        """Return all other steps of this type in the execution."""
+    def list_other_steps(self, step_type: str = "") -> list[OtherStep]:
+        """Return all other steps of this type, or of any, in the execution."""
         ...
 
     def get_account(self) -> str:

@@ -1,6 +1,6 @@
 """Step context of the engine: AWS calls through the call journal, outputs, rollback data, log."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -258,22 +258,27 @@ class EngineStepContext(AwsClients):
         return f"{self.reconcile_context.execution.pk.hex[:20]}-{self.row.pk}-{self.attempt}"
 
     def get_earlier_step(self, step_type: str) -> EarlierStep | None:
-        return next(iter(self.list_earlier_steps(step_type)), None)
+        # One that a condition has skipped has no outputs: the one before it counts.
+        started = (step for step in self._list_steps_before(step_type) if step.started_at is not None)
+        return next(map(self._build_earlier_step, started), None)
 
     def list_earlier_steps(self, step_type: str) -> list[EarlierStep]:
-        rows = self.reconcile_context.rows
-        return [
-            EarlierStepData(step, rows.get_rollback_values(step, step.run))
-            for step in rows.list_section_steps(self.reconcile_context.stage, self.step.section)[::-1]
-            if step.type == step_type and step.position < self.step.position
-        ]
+        return [self._build_earlier_step(step) for step in self._list_steps_before(step_type)]
 
-    def list_other_steps(self, step_type: str) -> list[OtherStep]:
+    def _list_steps_before(self, step_type: str) -> Iterator[StepExecution]:
         rows = self.reconcile_context.rows
+        for step in rows.list_section_steps(self.reconcile_context.stage, self.step.section)[::-1]:
+            if step.type == step_type and step.position < self.step.position:
+                yield step
+
+    def _build_earlier_step(self, step: StepExecution) -> EarlierStepData:
+        return EarlierStepData(step, self.reconcile_context.rows.get_rollback_values(step, step.run))
+
+    def list_other_steps(self, step_type: str = "") -> list[OtherStep]:
         return [
-            EarlierStepData(step, rows.get_rollback_values(step, step.run))
-            for step in rows.all_steps
-            if step.type == step_type and step.pk != self.step.pk
+            self._build_earlier_step(step)
+            for step in self.reconcile_context.rows.all_steps
+            if step_type in ("", step.type) and step.pk != self.step.pk
         ]
 
     @cached_property

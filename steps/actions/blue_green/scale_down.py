@@ -137,7 +137,7 @@ class ScaleDown(Action):
             live = context.ecs.describe_service(context.cluster, name)
             deployments = [deployment.id for deployment in live.deployments] if live else []
             context.save_for_rollback(f"{_DEPLOYMENTS_BEFORE_UNDO_KEY} {name}", deployments)
-            refuse_foreign_deployment(live, {before["primary"]})
+            refuse_foreign_deployment(context, live, {before["primary"]})
             if live is not None and live.desired == count and not is_read_stale(context):
                 context.log(f"Service {name} already has desired count {count}")
                 continue

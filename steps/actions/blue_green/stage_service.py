@@ -142,7 +142,7 @@ class CreateStageService(Action):
         name = context.get_output("serviceName")
         live = context.ecs.describe_service(context.cluster, name)
         before = context.load_for_rollback("service before") or {}
-        refuse_foreign_deployment(live, {context.get_output("deploymentId"), before.get("primary")})
+        refuse_foreign_deployment(context, live, {context.get_output("deploymentId"), before.get("primary")})
         if not self._is_update(context):
             delete_ecs_service(context, name, live)
             return

@@ -198,12 +198,14 @@ def filter_stale_service(context: StepContext, live: EcsService) -> EcsService |
     return None if is_stale else live
 
 
-def refuse_foreign_deployment(live: EcsService | None, known_ids: Set[Any]) -> None:
-    """Raise `ActionFailed` unless the PRIMARY deployment is one of `known`, right before an undo writes.
+def refuse_foreign_deployment(context: StepContext, live: EcsService | None, known_ids: Set[Any]) -> None:
+    """Raise `ActionFailed` unless the PRIMARY deployment is known or ours, right before an undo writes.
 
     The check that allowed the undo may be a minute old; the next try of the undo checks again.
     """
-    if live is None or live.status in GONE_STATUSES or live.primary is None or live.primary.id in known_ids:
+    if live is None or live.status in GONE_STATUSES or live.primary is None:
+        return
+    if live.primary.id in known_ids or live.primary.id in _list_own_deployments(context):
         return
     raise ActionFailed(
         "SUPERSEDED",
@@ -216,11 +218,11 @@ def refuse_foreign_deployment(live: EcsService | None, known_ids: Set[Any]) -> N
 def is_own_deployment(
     context: StepContext, observation: ServiceObservation, primary: EcsDeployment, known_ids: Set[Any]
 ) -> bool:
-    """Return whether the PRIMARY deployment is one of `known`; False means check again.
+    """Return whether the PRIMARY deployment is known or ours; False means check again.
 
     Raises `ChangedByOthers` once it is certain that somebody else has deployed there (rule 12).
     """
-    if primary.id in known_ids:
+    if primary.id in known_ids or primary.id in _list_own_deployments(context):
         clear_observation(context, "foreign primary")
         return True
     if not is_observed_twice(context, "foreign primary", observation.read_started_at):
@@ -229,6 +231,18 @@ def is_own_deployment(
         f"Somebody else deployed Service {observation.name} meanwhile (deployment {primary.id}). "
         "The rollback changes nothing."
     )
+
+
+def _list_own_deployments(context: StepContext) -> set[Any]:
+    """Return the deployments that other steps of this execution made, and those that undid them.
+
+    An ECS service may be deployed more than once, or deployed and scaled: the later step is undone first.
+    """
+    return {
+        step.get_output(name)
+        for step in context.list_other_steps()
+        for name in ("deploymentId", "rollbackDeploymentId")
+    }
 
 
 def is_restored(context: StepContext, before: Mapping[str, Any], service: EcsService | None) -> bool:

@@ -241,7 +241,7 @@ class CreateOrUpdateService(Action):
     def undo(self, context: StepContext) -> None:
         name = context.get_output("serviceName")
         live = context.ecs.describe_service(context.cluster, name)
-        refuse_foreign_deployment(live, _list_known_deployments(context))
+        refuse_foreign_deployment(context, live, _list_known_deployments(context))
         if not has_existed_before(context):
             delete_ecs_service(context, name, live)
         elif live is None or live.status in GONE_STATUSES:

@@ -96,3 +96,44 @@ def test_a_rollback_whose_condition_has_no_answer_runs(write: Write, drive: Driv
     execution = write(_build_pipeline(DEPLOY, undo_step, variables="{keep: maybe}")).run("crash")
     assert (execution.status, execution.outcome) == ("FAILED", "ROLLED_BACK")
     assert any("has no answer, so the rollback runs" in line for line in drive.log(execution))
+
+
+def test_a_service_that_was_scaled_and_then_deployed_is_restored(write: Write, drive: Drive) -> None:
+    drive.run("1.27")
+    before = drive.service()
+    steps = _build_scale_step("more", "myapp", 3) + DEPLOY
+    undos = _build_undo_step("back", "EcsRollingRollback") + _build_undo_step("unscale", "EcsScaleRollback")
+    execution = write(_build_pipeline(steps, undos)).run("crash")
+    after = drive.service()
+    assert (after["desiredCount"], after["taskDefinition"]) == (
+        before["desiredCount"],
+        before["taskDefinition"],
+    )
+    assert execution.outcome == "ROLLED_BACK"
+    assert not any("Somebody else deployed" in line for line in drive.log(execution))
+
+
+def test_a_service_that_was_deployed_twice_is_restored_to_the_version_before_both(
+    write: Write, drive: Drive
+) -> None:
+    drive.run("1.27")
+    before = drive.service()["taskDefinition"]
+    again = DEPLOY.replace("deploy", "again", 1).replace(
+        "type: EcsRollingDeploy", "type: EcsRollingDeploy, spec: {forceNewDeployment: true}"
+    )
+    execution = write(_build_pipeline(DEPLOY + again, _build_undo_step("back", "EcsRollingRollback"))).run(
+        "1.28"
+    )
+    assert execution.status == "SUCCESS", execution.failure
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.reconcile()
+    drive.until_over(execution)
+    assert drive.service()["taskDefinition"] == before
+    assert execution.outcome == "ROLLED_BACK"
+    (step,) = _get_rollback_steps(execution).values()
+    expected = [
+        check.expected
+        for check in step.rollback_checks.all()
+        if check.subject.startswith("Task definition of")
+    ]
+    assert expected == [before], "once, by the state before the first deployment"
