@@ -10,7 +10,7 @@ from deployments.engine.execution_rows import ExecutionRows
 from deployments.engine.reconcile_context import ReconcileContext, ServiceSnapshot, append_log
 from deployments.engine.steps import retries
 from deployments.engine.steps.retries import retry_step
-from deployments.engine.steps.scheduler import ENDED_BADLY, runs_after_failure
+from deployments.engine.steps.scheduler import ENDED_BADLY
 from deployments.engine.transitions import start_rollback, stop_at_step
 from deployments.engine.undos import get_next_undo, skip_remaining_undos, skip_undo
 from deployments.execution.events import notify_rollback
@@ -277,10 +277,9 @@ def _get_newest_rollback_stage(execution: Execution) -> StageExecution | None:
 
 
 def _get_failed_stage(reconcile_context: ReconcileContext) -> StageExecution:
-    """Return the failed stage; later stages that run after a failure may be current."""
-    if not runs_after_failure(reconcile_context.stage):
-        return reconcile_context.stage
-    failed = reconcile_context.execution.stages.filter(status__in=(*ENDED_BADLY, Status.ABORTED))
+    """Return the first stage that failed or was undone; those after it may have run after the failure."""
+    statuses = (*ENDED_BADLY, Status.ABORTED, Status.ROLLED_BACK)
+    failed = reconcile_context.execution.stages.filter(status__in=statuses)
     return (
         failed.select_related("connector", "execution").order_by("position").first()
         or reconcile_context.stage

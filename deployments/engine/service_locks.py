@@ -140,9 +140,11 @@ def _acquire_all(
     if acquired.count() < len(keys):
         acquired.delete()
         return False
-    ServiceLockClaim.objects.filter(pk__in=[claim.pk for claim in claims], granted_at=None).update(
-        granted_at=now
-    )
+    granted = ServiceLockClaim.objects.filter(pk__in=[claim.pk for claim in claims])
+    if reconcile_context.execution.rolling_back:
+        # A rollback is no newer deployment.
+        granted = granted.filter(granted_at=None)
+    granted.update(granted_at=now)
     reconcile_context.reload_claims()
     return True
 

@@ -54,7 +54,8 @@ class ServiceLock(models.Model):
 class ServiceLockClaim(models.Model):
     """Claim of a step on a service lock: its place in the queue, stored after it was granted.
 
-    It is granted while its stage has the lock of that key. `granted_at` is the first time.
+    It is granted while its stage has the lock of that key. `granted_at` tells the order of deployments: it is
+    the time of the last attempt that deploys, not of a rollback.
     """
 
     stage = models.ForeignKey(StageExecution, on_delete=models.CASCADE, related_name="claims")
