@@ -11,8 +11,8 @@ from pipelines.models import TriggerWatch
 from pipelines.triggers.events import record_event
 from pipelines.triggers.firings import EXPECTED_ERRORS, describe_refusal
 from pipelines.triggers.queue_looks import look_at_queue
-from pipelines.triggers.repository_looks import look_at_repository
-from pipelines.triggers.watches import Look
+from pipelines.triggers.repository_looks import READING, look_at_repository
+from pipelines.triggers.watches import WOKEN, Look
 from rbac.models import User
 from web.clock import get_database_time
 from web.http.problems import Conflict
@@ -66,17 +66,21 @@ def _look(watch: TriggerWatch) -> Look:
         problem = "The service account cannot view the connector, or its secret."
     except EXPECTED_ERRORS as refused:
         problem = describe_refusal(refused)
-    return Look(watch.state, problem=problem)
+    # The next look begins anew: what was being read may have changed.
+    return Look(_drop(watch.state, READING), problem=problem)
 
 
 def _record(watch: TriggerWatch, claimed_until: datetime, result: Look) -> bool:
     """Write what a look found, unless the claim has passed to another worker or the settings changed."""
     now = get_database_time()
-    values: dict[str, Any] = {"state": dict(result.state), "lookup": result.lookup}
+    # A part that begins a look has seen what the watch was woken for; a later part may have missed it.
+    is_woken = WOKEN in watch.state and (watch.lookup is not None or READING in watch.state)
+    state = _drop(result.state, WOKEN) | ({WOKEN: True} if is_woken else {})
+    values: dict[str, Any] = {"state": state, "lookup": result.lookup}
     if result.lookup is not None:
         values["due_at"] = now + ANSWER_CHECK
     else:
-        pause = timedelta(seconds=0 if result.continues else watch.interval_seconds)
+        pause = timedelta(seconds=0 if result.continues or is_woken else watch.interval_seconds)
         due_at = now + max(pause, FAULT_PAUSE if result.problem else pause)
         values |= {"due_at": due_at, "looked_at": now, "problem": result.problem}
     with transaction.atomic():
@@ -91,3 +95,7 @@ def _record(watch: TriggerWatch, claimed_until: datetime, result: Look) -> bool:
     if watch.lookup is not None and watch.lookup != result.lookup:
         watch.lookup.delete()
     return bool(result.events)
+
+
+def _drop(state: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in state.items() if key != name}

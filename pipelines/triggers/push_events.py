@@ -10,6 +10,7 @@ from delegates.event_queues.coverage import QueueCoverage
 from delegates.event_queues.events import AwsEvent, PushEvent
 from pipelines.models import TriggerWatch
 from pipelines.triggers.kinds.image import CONNECTOR, REGION
+from pipelines.triggers.watches import wake_watches
 
 
 def wake_for_pushes(coverage: QueueCoverage, events: Sequence[AwsEvent], now: datetime) -> None:
@@ -30,7 +31,7 @@ def wake_for_pushes(coverage: QueueCoverage, events: Sequence[AwsEvent], now: da
     )
     rows = watches.select_related("trigger__pipeline__scope").defer("trigger__secret")
     concerned = [watch.pk for watch in rows if _is_read_through(watch, coverage)]
-    TriggerWatch.objects.filter(pk__in=concerned).update(due_at=now)
+    wake_watches(TriggerWatch.objects.filter(pk__in=concerned), now)
 
 
 def _is_read_through(watch: TriggerWatch, coverage: QueueCoverage) -> bool:

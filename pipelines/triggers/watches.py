@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import F, Func, JSONField, QuerySet
+from django.db.models.sql.compiler import SQLCompiler
 
 from connectors.models import EventQueue
 from connectors.operations.event_queues import lock_queue_readers
@@ -15,6 +16,9 @@ from pipelines.triggers.base import TriggerEvent
 from pipelines.triggers.registry import find_kind
 from web.clock import get_database_time
 from web.http.problems import Conflict
+
+# In a state: the watch was woken, and no look has begun since.
+WOKEN: Final = "woken"
 
 
 @dataclass(frozen=True)
@@ -97,9 +101,26 @@ def wake_watch(trigger: Trigger, subject: str) -> bool:
     if not subject:
         return False
     rows = TriggerWatch.objects.filter(trigger=trigger, subject=subject, looked_at__isnull=False)
-    return bool(rows.update(due_at=get_database_time()))
+    return bool(wake_watches(rows, get_database_time()))
+
+
+def wake_watches(watches: QuerySet[TriggerWatch], now: datetime) -> int:
+    """Have watches looked at now, and once more after a look that has begun; return their number."""
+    # One statement: a worker that looks writes the state at any moment.
+    return watches.update(due_at=now, state=_WithWokenMark(F("state")))
 
 
 def restart_watches(now: datetime) -> None:
     """Have all watches begin anew, as after a restored backup."""
     TriggerWatch.objects.update(state={}, lookup=None, looked_at=None, due_at=now)
+
+
+class _WithWokenMark(Func):
+    """A state with the mark of a watch that was woken."""
+
+    output_field = JSONField()
+    template = f"(%(expressions)s || jsonb_build_object('{WOKEN}', true))"
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: Any, **more: Any) -> Any:
+        template = f"json_set(%(expressions)s, '$.{WOKEN}', json('true'))"
+        return self.as_sql(compiler, connection, template=template, **more)

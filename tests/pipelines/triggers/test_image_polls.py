@@ -20,7 +20,8 @@ from pipelines import tasks
 from pipelines.models import Trigger, TriggerFiring, TriggerWatch
 from pipelines.triggers import looks, operations, repository_looks
 from pipelines.triggers.kinds.image import ImagePush
-from pipelines.triggers.watches import restart_watches
+from pipelines.triggers.repository_looks import READING
+from pipelines.triggers.watches import WOKEN, restart_watches
 from rbac.models import RoleAssignment, User
 from tests.api.sample_project import World
 from tests.catalog.artifacts.ecr import create_repository
@@ -125,6 +126,69 @@ def test_a_push_of_docker_hub_is_looked_up_at_once_for_its_digest(world: World, 
     assert TriggerWatch.objects.get().due_at <= get_database_time()
     assert look_now() == ["v2"]
     assert Execution.objects.get(tag="v2").artifact["digest"] == TWO
+
+
+def push_to_hub(trigger: Trigger, hub: Registry, tag: str, moment: int) -> None:
+    hub.tags[tag] = TWO
+    push = {"push_data": {"tag": tag, "pushed_at": moment}, "repository": {"repo_name": "shop/web"}}
+    address = f"{reverse('trigger-hook', args=[trigger.key])}?token={trigger.secret}"
+    assert Client().post(address, json.dumps(push), "application/json").json()["firings"] == []
+
+
+def look_due() -> int:
+    """Have the due watches looked at for one part, and return their number."""
+    due = looks.list_due_watches(get_database_time())
+    for pk in due:
+        looks.look(pk, get_database_time())
+    return len(due)
+
+
+def test_a_push_during_a_look_is_looked_up_right_after_it(world: World, hub: Registry) -> None:
+    trigger = create_poll(world, poll="60")
+    look_now()
+    push_to_hub(trigger, hub, "v2", 1_790_000_000)
+    assert look_due() == 1
+    assert READING in TriggerWatch.objects.get().state
+    push_to_hub(trigger, hub, "v3", 1_790_000_001)
+    # The digests of the first look, and a look of its own.
+    for _ in range(3):
+        assert look_due() == 1
+    assert look_due() == 0
+    tasks.process_firings()
+    tags = Execution.objects.exclude(cause="").values_list("tag", flat=True)
+    assert sorted(tags) == ["v2", "v3"]
+    assert WOKEN not in TriggerWatch.objects.get().state
+
+
+def test_a_push_during_a_look_that_fails_is_looked_up_after_a_pause(world: World, hub: Registry) -> None:
+    trigger = create_poll(world, poll="60")
+    look_now()
+    push_to_hub(trigger, hub, "v2", 1_790_000_000)
+    assert look_due() == 1
+    push_to_hub(trigger, hub, "v3", 1_790_000_001)
+    Connector.objects.filter(identifier="hub").update(identifier="gone")
+    assert look_due() == 1
+    watch = TriggerWatch.objects.get()
+    assert "There is no connector hub" in watch.problem
+    assert watch.due_at <= get_database_time() + looks.FAULT_PAUSE
+    Connector.objects.filter(identifier="gone").update(identifier="hub")
+    assert sorted(look_now()) == ["v2", "v3"]
+
+
+def test_a_push_while_a_worker_looks_makes_its_findings_void(world: World, hub: Registry) -> None:
+    trigger = create_poll(world, poll="60")
+    look_now()
+    now = get_database_time()
+    claim = now + looks.CLAIM_DURATION
+    TriggerWatch.objects.update(due_at=claim)
+    watch = TriggerWatch.objects.get()
+    result = looks._look(watch)
+    push_to_hub(trigger, hub, "v2", 1_790_000_000)
+    assert looks._record(watch, claim, result) is False
+    while look_due():
+        pass
+    tasks.process_firings()
+    assert Execution.objects.exclude(cause="").get().tag == "v2"
 
 
 def test_digests_of_many_tags_are_read_in_turns(
@@ -309,7 +373,8 @@ def test_a_push_to_ecr_has_the_repository_looked_at_now(
     queue = EventQueue(pk=1, connector=connector, region=region)
     events = [PushEvent(region, repository)] * 2
     notify_listeners(QueueCoverage.of(queue), events, now)
-    assert TriggerWatch.objects.get().due_at == (now if is_due else later)
+    watch = TriggerWatch.objects.get()
+    assert (watch.due_at, WOKEN in watch.state) == ((now, True) if is_due else (later, False))
     TriggerWatch.objects.update(looked_at=None, due_at=later)
     notify_listeners(QueueCoverage.of(queue), events, now)
     assert TriggerWatch.objects.get().due_at == later
