@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
@@ -81,7 +81,10 @@ def build_notification(fact: NotificationEvent, rule: NotificationRule, now: dat
     key = uuid.uuid4()
     document = build_document(fact, key, now)
     if CHANNELS[rule.kind].reports_commits and (target := find_commit_target(rule.kind, rule.options, fact)):
-        document |= asdict(target) | {"deployments": list(fact.deployments)}
+        document |= asdict(target) | {
+            "deployments": list(fact.deployments),
+            "execution_created_at": _format_moment(fact.execution_created_at),
+        }
     return Notification(
         id=key,
         rule=rule,
@@ -93,3 +96,8 @@ def build_notification(fact: NotificationEvent, rule: NotificationRule, now: dat
         due_at=now,
         deadline_at=now + DELIVERY_DEADLINE,
     )
+
+
+def _format_moment(moment: datetime | None) -> str | None:
+    """Return a moment as a text that sorts by time."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds") if moment else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from django.db.models import TextChoices
@@ -75,7 +76,8 @@ class NotificationEvent:
     `environments` are those of all stages, `deployments` has the environments of the stages that began, with
     their states. `last_output` are the last lines of a failed container, `variables` the values of the
     pipeline's variables. `repository` and `commit` are those of the trigger that started the execution, and
-    `git_service` is the service that it named, such as github. No field may contain a secret: output of
+    `git_service` is the service that it named, such as github; `execution_created_at` orders
+    executions. No field may contain a secret: output of
     programs is redacted before.
     """
 
@@ -88,6 +90,7 @@ class NotificationEvent:
     advice: str = ""
     pipeline: str = ""
     execution: str = ""
+    execution_created_at: datetime | None = None
     services: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
     deployments: tuple[tuple[str, ReportedState], ...] = ()

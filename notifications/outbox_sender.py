@@ -19,6 +19,12 @@ from notifications.channels.registry import CHANNELS
 from notifications.digests import build_digest_due_filter, build_released_filter, release_digests
 from notifications.models import Notification, NotificationRule, OutboxLease
 from notifications.repository_tokens import TokenUnavailable, read_token
+from notifications.superseded import (
+    build_unclaimed_filter,
+    drop_superseded,
+    end_superseded,
+    find_newer_reports,
+)
 from rbac.encryption import DecryptionFailed
 from web.clock import get_database_time
 from web.http.client import get_outgoing_reach
@@ -50,7 +56,6 @@ MOST_PARALLEL_SENDS: Final = 16
 CLAIM_WINDOW_SECONDS, ROUND_SECONDS = 20.0, 38.0
 # Interval for finding new due notifications during deliveries.
 POLL_SECONDS: Final = 1.0
-SUPERSEDED_REASON: Final = "A newer state is reported instead."
 CLAIM_DURATION: Final = timedelta(seconds=60)
 # Between the attempts of one notification.
 RETRY_DELAYS: Final = tuple(timedelta(seconds=each) for each in (10, 30, 120, 600, 1800, 3600, 10_800))
@@ -192,7 +197,7 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
         return None
     key = rule.next  # type: ignore[attr-defined]
     free = Notification.objects.filter(pk=key, status=WAITING, due_at__lte=now).filter(
-        _build_unclaimed_filter(now)
+        build_unclaimed_filter(now)
     )
     if not free.update(attempts=F("attempts") + 1, sends=F("sends") + 1, claimed_until=now + CLAIM_DURATION):
         return None
@@ -207,9 +212,7 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
         )
         return None
     try:
-        delivery = Delivery(
-            str(row.pk), row.event, rule.url, read_token(rule), row.body, int(now.timestamp()), rule.options
-        )
+        delivery = _build_delivery(rule, row, now)
     except TokenUnavailable as problem:
         record_result(
             claimed, DeliveryResult(None, format_reason(f"Could not read the token: {problem}")), now
@@ -218,26 +221,20 @@ def _claim_next(rule: NotificationRule, now: datetime) -> ClaimedNotification | 
     except DecryptionFailed as problem:
         record_result(claimed, DeliveryResult(None, f"Could not decrypt the address: {problem}"), now)
         return None
+    if not channel.has_report(delivery):
+        end_superseded(row, now)
+        return None
     return replace(claimed, channel=channel, delivery=delivery)
 
 
-def drop_superseded(rule: NotificationRule, now: datetime) -> int:
-    """End the waiting notifications of subjects that have a newer one, and return their number.
-
-    A late repetition must not replace the final state by an earlier one.
-    """
-    newer = Notification.objects.filter(
-        rule=rule, subject=OuterRef("subject"), created_at__gt=OuterRef("created_at")
+def _build_delivery(rule: NotificationRule, row: Notification, now: datetime) -> Delivery:
+    """Return the attempt of a notification. Raises `TokenUnavailable` and `DecryptionFailed`."""
+    delivery = Delivery(
+        str(row.pk), row.event, rule.url, read_token(rule), row.body, int(now.timestamp()), rule.options
     )
-    waiting = Notification.objects.filter(_build_unclaimed_filter(now), rule=rule, status=WAITING)
-    old = waiting.exclude(subject="").filter(Exists(newer))
-    return old.update(
-        status=Notification.Status.SUMMARIZED, ended_at=now, claimed_until=None, reason=SUPERSEDED_REASON
-    )
-
-
-def _build_unclaimed_filter(now: datetime) -> Q:
-    return Q(claimed_until=None) | Q(claimed_until__lte=now)
+    if CHANNELS[rule.kind].reports_commits and row.subject:
+        return replace(delivery, newer=find_newer_reports(row))
+    return delivery
 
 
 def record_result(claimed: ClaimedNotification, answer: DeliveryResult, now: datetime) -> None:
@@ -274,7 +271,7 @@ def _back_off_rule(rule: QuerySet[NotificationRule], now: datetime) -> None:
 
 def expire_notifications(now: datetime) -> int:
     """Fail notifications that are too old or crashed in their last attempt, and return their number."""
-    waiting = Notification.objects.filter(status=WAITING).filter(_build_unclaimed_filter(now))
+    waiting = Notification.objects.filter(status=WAITING).filter(build_unclaimed_filter(now))
     dead = waiting.filter(attempts__gte=NOTIFICATION_ATTEMPTS)
     ended = dead.update(
         status=FAILED, ended_at=now, claimed_until=None, reason="The result of the last attempt is unknown."

@@ -155,6 +155,7 @@ def _build_fact(
         advice=advice,
         pipeline=execution.pipeline.identifier,
         execution=str(execution.pk),
+        execution_created_at=execution.created_at,
         services=_list_identifiers(stages, "service"),
         environments=_list_identifiers(stages, "env"),
         deployments=_list_deployments(stages),

@@ -15,6 +15,14 @@ TIMEOUT_SECONDS: Final = 15.0
 
 
 @dataclass(frozen=True)
+class NewerReports:
+    """Reports to commits since an event: whether of the same status, and environments of newer executions."""
+
+    has_status: bool = False
+    environments: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Delivery:
     """One attempt to deliver; `key` is the same for every attempt, `sent_at` is its time in Unix seconds."""
 
@@ -25,6 +33,7 @@ class Delivery:
     body: str
     sent_at: int
     options: Mapping[str, str] = field(default_factory=dict)
+    newer: NewerReports = NewerReports()
 
     @property
     def document(self) -> dict[str, Any]:
@@ -104,6 +113,10 @@ class Channel(ABC):
     @abstractmethod
     def send(self, delivery: Delivery, reach: AddressPolicy) -> DeliveryResult:
         """Deliver once and return the result. Raises no error for a service that refuses or is away."""
+
+    def has_report(self, delivery: Delivery) -> bool:
+        """Return whether something is left to deliver beside the newer reports."""
+        return True
 
     @abstractmethod
     def describe_target(self, settings: ChannelSettings) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
@@ -14,6 +14,7 @@ from notifications.channels.base import (
     ChannelSettings,
     Delivery,
     DeliveryResult,
+    NewerReports,
     Problems,
     format_reason,
 )
@@ -114,6 +115,8 @@ class CommitReport:
     deployments: tuple[tuple[str, ReportedState], ...]
     """Environments whose deployment is reported too, with its state."""
     branch: str
+    has_status: bool
+    """Whether the status of the commit is reported: no newer one is."""
 
 
 class CommitStatusChannel(Channel):
@@ -176,6 +179,12 @@ class CommitStatusChannel(Channel):
             raise ServiceRefused(DeliveryResult(answer.status_code, reason))
         return commit
 
+    def has_report(self, delivery: Delivery) -> bool:
+        if delivery.event == EventType.TEST:
+            return True
+        report = _build_report(delivery)
+        return report.has_status or bool(report.deployments)
+
     @abstractmethod
     def build_headers(self, token: str) -> dict[str, str]:
         """Return the headers with the token."""
@@ -187,6 +196,33 @@ class CommitStatusChannel(Channel):
     @abstractmethod
     def report(self, api: JsonApi, base: str, report: CommitReport) -> DeliveryResult:
         """Report the state of an execution. Raises `ServiceRefused`."""
+
+
+def compare_newer_reports(
+    document: Mapping[str, Any], newer_documents: Iterable[Mapping[str, Any]]
+) -> NewerReports:
+    """Return what the documents of other executions, of later events, report of the same repository."""
+    has_status, environments = False, set[str]()
+    for newer in newer_documents:
+        if newer.get("repository") == document.get("repository"):
+            has_status = has_status or _has_same_status(document, newer)
+            # The later event of an older execution names all environments that it deployed to, long ago too.
+            if _get_execution_time(newer) >= _get_execution_time(document):
+                environments |= {environment for environment, _ in newer.get("deployments", ())}
+    return NewerReports(has_status, frozenset(environments))
+
+
+def _has_same_status(document: Mapping[str, Any], newer: Mapping[str, Any]) -> bool:
+    if _build_status_name(document) != _build_status_name(newer):
+        return False
+    commit, newer_commit = (str(each["commit"]).lower() for each in (document, newer))
+    # One of them may be shortened.
+    return commit.startswith(newer_commit) or newer_commit.startswith(commit)
+
+
+def _get_execution_time(document: Mapping[str, Any]) -> str:
+    """Return when an execution was created, "" in a document of an earlier release."""
+    return document.get("execution_created_at") or ""
 
 
 def _build_status_name(document: Mapping[str, Any]) -> str:
@@ -209,8 +245,13 @@ def _build_report(delivery: Delivery) -> CommitReport:
         text=document["text"],
         url=document["url"],
         execution=document["execution"],
-        deployments=tuple((environment, ReportedState(deployed)) for environment, deployed in deployments)
+        deployments=tuple(
+            (environment, ReportedState(deployed))
+            for environment, deployed in deployments
+            if environment not in delivery.newer.environments
+        )
         if options.get("deployments") != "no"
         else (),
         branch=options.get("branch") or "main",
+        has_status=not delivery.newer.has_status,
     )

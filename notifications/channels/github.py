@@ -59,7 +59,9 @@ class GitHubChannel(CommitStatusChannel):
             "description": description,
             "context": report.name,
         }
-        answer = api.send("POST", f"{url}/statuses/{report.commit}", status)
+        status_code = None
+        if report.has_status:
+            status_code = api.send("POST", f"{url}/statuses/{report.commit}", status).status_code
         for environment, state in report.deployments:
             number = self._get_or_create_deployment(api, url, report, environment)
             if state == ReportedState.SUCCEEDED and _has_succeeded(api, f"{url}/deployments/{number}"):
@@ -70,7 +72,7 @@ class GitHubChannel(CommitStatusChannel):
                 "description": description,
             }
             api.send("POST", f"{url}/deployments/{number}/statuses", change)
-        return DeliveryResult(answer.status_code)
+        return DeliveryResult(status_code)
 
     def _get_or_create_deployment(
         self, api: JsonApi, url: str, report: CommitReport, environment: str

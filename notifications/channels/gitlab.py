@@ -63,7 +63,9 @@ class GitLabChannel(CommitStatusChannel):
             "target_url": report.url,
             "description": truncate_line(report.text, DESCRIPTION_CHARACTERS),
         }
-        status_code = _send_status(api, f"{url}/statuses/{report.commit}", status)
+        status_code = None
+        if report.has_status:
+            status_code = _send_status(api, f"{url}/statuses/{report.commit}", status)
         for environment, state in report.deployments:
             self._report_deployment(api, url, report, environment, _STATES[state])
         return DeliveryResult(status_code)

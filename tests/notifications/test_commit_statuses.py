@@ -17,6 +17,7 @@ from notifications.models import Notification, NotificationRule
 from notifications.operations import create_test_notification
 from notifications.outbox import notify
 from notifications.outbox_sender import send_due_notifications
+from notifications.superseded import SUPERSEDED_REASON
 from rbac.models import Scope, User
 from tests.notifications.conftest import Ruled
 from tests.notifications.webhook_receiver import Received, Receiver
@@ -210,6 +211,75 @@ def test_an_older_state_is_never_reported_after_a_newer_one(
         "SUMMARIZED",
         "DELIVERED",
     ]
+
+
+def send_after(minutes: int = 0) -> None:
+    moment = datetime.now(UTC) + timedelta(minutes=minutes, seconds=5)
+    for _ in range(3):
+        send_due_notifications(now=lambda: moment)
+
+
+def refuse_once(
+    receiver: Receiver, git: GitService, scope: Scope, event: EventType, **more: Any
+) -> Notification:
+    """Return a notification that waits for its second attempt."""
+    receiver.answer = lambda request: (503, {}, b"x")
+    tell(scope, event, **more)
+    send_due_notifications()
+    receiver.answer = git.answer
+    return Notification.objects.latest("created_at")
+
+
+def test_a_late_report_does_not_replace_the_state_of_a_newer_execution_of_the_commit(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    late = refuse_once(receiver, git, project, FAILED, execution="e-1")
+    tell(project, SUCCEEDED, execution="e-2", variables={"sha": COMMIT[:7]})
+    send_after()
+    send_after(minutes=5)
+    assert [status["state"] for status in git.statuses] == ["success"]
+    late.refresh_from_db()
+    assert (late.status, late.reason) == ("SUMMARIZED", SUPERSEDED_REASON)
+
+
+def test_a_late_report_of_a_commit_still_reports_its_other_environments(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    both = tuple((name, ReportedState.SUCCEEDED) for name in ("dev", "prod"))
+    late = refuse_once(receiver, git, project, SUCCEEDED, execution="e-1", deployments=both)
+    tell(project, FAILED, execution="e-2")
+    send_after()
+    send_after(minutes=5)
+    assert [status["state"] for status in git.statuses] == ["failure" if rule.kind == "GitHub" else "failed"]
+    assert [row["environment"] for row in git.deployments] == ["prod", "dev"]
+    late.refresh_from_db()
+    assert late.status == "DELIVERED"
+
+
+def test_a_late_report_of_another_commit_leaves_the_newer_deployment_as_it_is(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    refuse_once(receiver, git, project, SUCCEEDED, execution="e-1", variables={"sha": "a" * 40})
+    tell(project, SUCCEEDED, execution="e-2")
+    send_after()
+    send_after(minutes=5)
+    posts = [request.path for request in receiver.received if request.body]
+    assert posts[-1].endswith(f"/statuses/{'a' * 40}")
+    (deployment,) = git.deployments
+    assert COMMIT in (deployment["ref"], deployment["sha"])
+    assert "inactive" not in dict(git.states).values()
+
+
+def test_a_later_event_of_an_older_execution_does_not_replace_a_late_report_of_a_deployment(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    now = datetime.now(UTC)
+    newer = {"execution": "e-2", "execution_created_at": now, "variables": {"sha": "a" * 40}}
+    refuse_once(receiver, git, project, SUCCEEDED, **newer)
+    tell(project, SUCCEEDED, execution="e-1", execution_created_at=now - timedelta(hours=1))
+    send_after()
+    send_after(minutes=5)
+    assert [row["sha"][0] for row in git.deployments] == ["0", "a"]
 
 
 @pytest.mark.parametrize("variables", [{}, {"sha": "main"}, {"sha": "../../x"}, {"sha": ""}, {"sha": 7}])
