@@ -24,6 +24,7 @@ from notifications.superseded import (
     drop_superseded,
     end_superseded,
     find_newer_reports,
+    find_reported_environments,
 )
 from rbac.encryption import DecryptionFailed
 from web.clock import get_database_time
@@ -233,7 +234,7 @@ def _build_delivery(rule: NotificationRule, row: Notification, now: datetime) ->
         str(row.pk), row.event, rule.url, read_token(rule), row.body, int(now.timestamp()), rule.options
     )
     if CHANNELS[rule.kind].reports_commits and row.subject:
-        return replace(delivery, newer=find_newer_reports(row))
+        return replace(delivery, newer=find_newer_reports(row), reported=find_reported_environments(row))
     return delivery
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from django.db.models import Exists, OuterRef, Q
 
 from notifications.channels.base import NewerReports
-from notifications.channels.commit_statuses import compare_newer_reports
+from notifications.channels.commit_statuses import compare_newer_reports, list_reported_environments
 from notifications.models import Notification, NotificationRule
 
 SUPERSEDED_REASON: Final = "A newer state is reported instead."
@@ -43,6 +43,17 @@ def find_newer_reports(notification: Notification) -> NewerReports:
     ).exclude(subject__in=("", notification.subject))
     bodies = newer.values_list("body", flat=True).iterator()
     return compare_newer_reports(json.loads(notification.body), map(json.loads, bodies))
+
+
+def find_reported_environments(notification: Notification) -> frozenset[str]:
+    """Return the environments that earlier events of the same execution reported."""
+    earlier = Notification.objects.filter(
+        rule=notification.rule_id,
+        subject=notification.subject,
+        created_at__lt=notification.created_at,
+        status=_DELIVERED,
+    )
+    return list_reported_environments(map(json.loads, earlier.values_list("body", flat=True)))
 
 
 def end_superseded(notification: Notification, now: datetime) -> None:

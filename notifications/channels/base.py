@@ -34,6 +34,8 @@ class Delivery:
     sent_at: int
     options: Mapping[str, str] = field(default_factory=dict)
     newer: NewerReports = NewerReports()
+    reported: frozenset[str] = frozenset()
+    """Environments that earlier events of the same execution reported."""
 
     @property
     def document(self) -> dict[str, Any]:

@@ -117,6 +117,8 @@ class CommitReport:
     branch: str
     has_status: bool
     """Whether the status of the commit is reported: no newer one is."""
+    reported: frozenset[str]
+    """Environments that earlier events of the execution reported."""
 
 
 class CommitStatusChannel(Channel):
@@ -212,6 +214,13 @@ def compare_newer_reports(
     return NewerReports(has_status, frozenset(environments))
 
 
+def list_reported_environments(documents: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the environments that documents report deployments to."""
+    return frozenset(
+        environment for document in documents for environment, _ in document.get("deployments", ())
+    )
+
+
 def _has_same_status(document: Mapping[str, Any], newer: Mapping[str, Any]) -> bool:
     if _build_status_name(document) != _build_status_name(newer):
         return False
@@ -254,4 +263,5 @@ def _build_report(delivery: Delivery) -> CommitReport:
         else (),
         branch=options.get("branch") or "main",
         has_status=not delivery.newer.has_status,
+        reported=delivery.reported,
     )

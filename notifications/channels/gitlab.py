@@ -73,9 +73,9 @@ class GitLabChannel(CommitStatusChannel):
     def _report_deployment(
         self, api: JsonApi, url: str, report: CommitReport, environment: str, state: str
     ) -> None:
-        """Set the state of the commit's newest deployment to an environment, or create one."""
-        newest = _find_newest_deployment(
-            api, url, environment, report.commit, pages=1 if state in _OPEN_STATES else _PAGES_OF_ENDED
+        """Set the state of the execution's deployment to an environment, or create one."""
+        newest = _find_deployment(
+            api, url, environment, report, pages=1 if state in _OPEN_STATES else _PAGES_OF_ENDED
         )
         if newest is not None and newest["status"] == state:
             return
@@ -92,17 +92,26 @@ class GitLabChannel(CommitStatusChannel):
         api.send("POST", f"{url}/deployments", document)
 
 
-def _find_newest_deployment(
-    api: JsonApi, url: str, environment: str, commit: str, *, pages: int
+def _find_deployment(
+    api: JsonApi, url: str, environment: str, report: CommitReport, *, pages: int
 ) -> dict[str, Any] | None:
-    """Return the commit's newest deployment to an environment, None if the newest pages have none."""
+    """Return the execution's deployment to an environment, None if the newest pages have none.
+
+    GitLab stores no name of the execution, so it is the newest one of the commit. For an execution that has
+    reported none yet, one that ended before another commit was deployed is that of an earlier execution.
+    """
+    is_reported = environment in report.reported
     query = {"environment": environment, "order_by": "id", "sort": "desc", "per_page": _PAGE_ROWS}
-    for page in range(1, pages + 1):
+    for page in range(1, (pages if is_reported else 1) + 1):
         # https://docs.gitlab.com/api/deployments/#list-project-deployments: there is no filter for a commit.
         rows = api.send("GET", f"{url}/deployments?{urlencode(query | {'page': page})}").parse()
-        newest: dict[str, Any] | None = next((row for row in rows if row["sha"] == commit), None)
-        if newest is not None or len(rows) < _PAGE_ROWS:
-            return newest
+        place = next((place for place, row in enumerate(rows) if row["sha"] == report.commit), None)
+        if place is not None:
+            newest: dict[str, Any] = rows[place]
+            is_earlier = not is_reported and place > 0 and newest["status"] not in _OPEN_STATES
+            return None if is_earlier else newest
+        if len(rows) < _PAGE_ROWS:
+            return None
     return None
 
 

@@ -369,6 +369,54 @@ def test_an_environment_that_ended_is_not_reported_over_the_later_deployments_to
         assert dict(git.states)[later[-1]] == "success"
 
 
+@pytest.mark.parametrize("events", [(SUCCEEDED,), (STARTED, SUCCEEDED)])
+def test_a_commit_that_is_deployed_again_is_reported_again(
+    rule: NotificationRule, project: Scope, git: GitService, events: tuple[EventType, ...]
+) -> None:
+    for execution, digit in (("e-1", "1"), ("e-2", "2"), ("e-3", "1")):
+        for event in events:
+            tell(project, event, execution=execution, variables={"sha": digit * 40})
+            send_due_notifications()
+    assert [row["sha"][0] for row in git.deployments] == ["1", "2", "1"]
+    states = dict(git.states) if rule.kind == "GitHub" else {}
+    assert all(row.get("status", states.get(row["id"])) in ("success", "inactive") for row in git.deployments)
+
+
+def test_a_commit_that_is_deployed_again_is_reported_after_a_refused_start(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    for execution, digit in (("e-1", "1"), ("e-2", "2")):
+        tell(project, SUCCEEDED, execution=execution, variables={"sha": digit * 40})
+        send_due_notifications()
+    refuse_once(receiver, git, project, STARTED, execution="e-3", variables={"sha": "1" * 40})
+    tell(project, SUCCEEDED, execution="e-3", variables={"sha": "1" * 40})
+    send_after(minutes=5)
+    assert [row["sha"][0] for row in git.deployments] == ["1", "2", "1"]
+
+
+def test_a_deployment_whose_answer_was_lost_is_not_created_twice(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
+) -> None:
+    def lose_answers(request: Received) -> Answer:
+        git.answer(request)
+        return 503, {}, b""
+
+    tell(project, SUCCEEDED, execution="e-0", variables={"sha": "2" * 40})
+    send_due_notifications()
+    # The status arrives, and so does the deployment.
+    receiver.answer = lambda request: (
+        lose_answers(request)
+        if request.body and request.path.endswith("/deployments")
+        else git.answer(request)
+    )
+    tell(project, SUCCEEDED)
+    send_due_notifications()
+    assert Notification.objects.latest("created_at").status == "WAITING"
+    receiver.answer = git.answer
+    send_after(minutes=5)
+    assert [row["sha"][0] for row in git.deployments] == ["2", "0"]
+
+
 def test_a_deployment_that_succeeds_after_a_failure_is_reported_again(
     rule: NotificationRule, project: Scope, git: GitService
 ) -> None:
