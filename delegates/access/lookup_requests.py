@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from aws.errors import AwsError
 from connectors.models import Connector
@@ -23,14 +24,14 @@ from delegates.access.lookup_options import LookupOptions, fetch_options, valida
 from delegates.access.lookup_tasks import LookupCaller, open_delegate_access, resume_lookup
 from delegates.access.remedies import describe_with_remedy
 from delegates.access.site_calls import FETCH_FILES, SITE_SERVICE, DelegateSiteAccess, SiteCaller
-from delegates.models import LookupRequest
+from delegates.models import DelegateTask, LookupRequest
 from rbac.models import User
 from web.clock import get_database_time
 from web.http.problems import BadInput
 
-# All users of a connector share the response to a query for this long.
+# All users of a connector share the response to a query for this long after its end.
 SHARED_AGE: Final = timedelta(minutes=1)
-# A repeated query within this time gets the pending or recent response.
+# A repeated query gets the pending response, or one that ended within this time.
 DEDUPLICATION_WINDOW = timedelta(seconds=30)
 
 
@@ -97,15 +98,27 @@ class LookupQuery:
 
 def find_recent_request(query: LookupQuery) -> LookupRequest | None:
     """Return the user's recent request with the same query, finished or not."""
-    since = max(get_database_time() - DEDUPLICATION_WINDOW, query.connector.updated_at)
+    return _filter_recent(query, DEDUPLICATION_WINDOW).filter(requested_by=query.actor).first()
+
+
+def _filter_recent(query: LookupQuery, age: timedelta) -> QuerySet[LookupRequest]:
+    """Return the requests of all users with a query that are running or not older than `age`, newest first.
+
+    An older open request without an open task belongs to a process that died.
+    """
+    since = get_database_time() - age
+    # The window must not start at the request: a delegate may take longer than the window for the response.
+    is_recent = Q(finished_at__gt=since) | Q(finished_at=None, requested_at__gt=since)
+    is_running = Q(finished_at=None, task__status__in=DelegateTask.OPEN)
     same = LookupRequest.objects.filter(
+        is_recent | is_running,
         connector=query.connector,
         kind=query.kind,
         region=query.region,
         subject=query.subject,
-        requested_by=query.actor,
+        requested_at__gt=query.connector.updated_at,
     )
-    return same.filter(requested_at__gt=since).select_related("task").order_by("-requested_at").first()
+    return same.select_related("task").order_by("-requested_at")
 
 
 def store_local_answer(query: LookupQuery, report: Mapping[str, Any]) -> None:
@@ -245,11 +258,7 @@ def read_shared_options(
 
 def _find_shared_request(query: LookupQuery) -> LookupRequest | None:
     """Return the newest request of any user; an unfinished one of a process that died expires as well."""
-    since = max(get_database_time() - SHARED_AGE, query.connector.updated_at)
-    same = LookupRequest.objects.filter(
-        connector=query.connector, kind=query.kind, region=query.region, subject=query.subject
-    )
-    return same.filter(requested_at__gt=since).select_related("task").order_by("-requested_at").first()
+    return _filter_recent(query, SHARED_AGE).first()
 
 
 MAX_IMAGE_PATH: Final = 255

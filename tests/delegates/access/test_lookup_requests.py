@@ -1,6 +1,7 @@
 """Connector tests and lists of clusters through a delegate: tasks that hold nothing up."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,13 @@ from pytest_django import Settings
 from connectors.models import Connector
 from connectors.operations import create_connector
 from delegates.access.aws_access import ConnectorUnavailable, list_clusters
-from delegates.access.lookup_requests import create_lookup_request, get_or_create_lookup_request
+from delegates.access.lookup_requests import (
+    LookupQuery,
+    create_lookup_request,
+    find_recent_request,
+    get_or_create_lookup_request,
+    read_shared_options,
+)
 from delegates.models import DelegateTask, LookupRequest
 from delegates.task_queue import route_waiting_tasks
 from rbac.models import AuditEntry, Scope, User
@@ -113,6 +120,78 @@ def test_clusters_are_there_when_asked_again(connector: Connector, admin: User, 
     assert LookupRequest.objects.count() == 1
     with pytest.raises(ConnectorUnavailable, match="through a delegate"):
         list_clusters(actor=admin, connector=connector, region="us-east-1")
+
+
+def make_older(seconds: float) -> None:
+    """Move the begin of all lookups, and the last change of all connectors, into the past."""
+    for lookup in LookupRequest.objects.all():
+        requested_at = lookup.requested_at - timedelta(seconds=seconds)
+        LookupRequest.objects.filter(pk=lookup.pk).update(requested_at=requested_at)
+    Connector.objects.update(updated_at=get_database_time() - timedelta(hours=1))
+
+
+def test_an_answer_that_took_longer_than_the_window_is_returned(
+    connector: Connector, admin: User, browse: Browse
+) -> None:
+    prod, client = hand("prod-eu", tags=("prod",)), browse(admin)
+    address = f"/api/v1/connectors/{connector.pk}/clusters?region=us-east-1"
+    assert client.get(address).status_code == 202
+    make_older(seconds=55)
+    assert client.get(address).status_code == 202
+    assert LookupRequest.objects.count() == 1
+    prod.serve()
+    make_older(seconds=5)
+    assert (client.get(address).status_code, LookupRequest.objects.count()) == (200, 1)
+
+
+def test_a_delegate_that_never_came_is_an_error_and_not_another_wait(
+    connector: Connector, admin: User, browse: Browse
+) -> None:
+    hand("prod-eu", tags=("prod",))
+    client = browse(admin)
+    address = f"/api/v1/connectors/{connector.pk}/clusters?region=us-east-1"
+    assert client.get(address).status_code == 202
+    DelegateTask.objects.update(offered_to=None, offered_until=None, deadline=get_database_time())
+    route_waiting_tasks(get_database_time())
+    make_older(seconds=61)
+    assert client.get(address).status_code == 409
+
+
+def test_an_answer_is_read_again_when_the_window_after_its_end_is_over(
+    connector: Connector, admin: User, browse: Browse
+) -> None:
+    prod, client = hand("prod-eu", tags=("prod",)), browse(admin)
+    address = f"/api/v1/connectors/{connector.pk}/clusters?region=us-east-1"
+    assert client.get(address).status_code == 202
+    prod.serve()
+    make_older(seconds=60)
+    LookupRequest.objects.update(finished_at=get_database_time() - timedelta(seconds=31))
+    assert (client.get(address).status_code, LookupRequest.objects.count()) == (202, 2)
+
+
+def test_users_share_a_lookup_that_runs_for_longer_than_a_minute(connector: Connector, admin: User) -> None:
+    hand("prod-eu", tags=("prod",))
+    query = {"kind": LookupRequest.Kind.STARTS, "region": "us-east-1", "subject": "demo/web/web"}
+    first = read_shared_options(actor=admin, connector=connector, **query)
+    make_older(seconds=61)
+    connector.refresh_from_db()
+    assert read_shared_options(actor=admin, connector=connector, **query) == first
+
+
+def test_a_lookup_of_a_process_that_died_is_not_waited_for(connector: Connector, admin: User) -> None:
+    query = LookupQuery(admin, connector, LookupRequest.Kind.STARTS, "us-east-1", "demo/web/web")
+    lookup = LookupRequest.objects.create(
+        connector=connector,
+        kind=query.kind,
+        region=query.region,
+        subject=query.subject,
+        requested_by=admin,
+        requested_at=get_database_time(),
+    )
+    assert find_recent_request(query) == lookup
+    make_older(seconds=31)
+    connector.refresh_from_db()
+    assert find_recent_request(query) is None
 
 
 def test_the_page_says_that_a_delegate_is_at_it_and_then_what_came(

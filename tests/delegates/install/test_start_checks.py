@@ -89,7 +89,8 @@ def test_the_reason_of_the_last_task_is_read_once_for_all_readers(
 def test_an_old_answer_is_read_again(admin: User, browse: Browse, late: Delegate, remote: Connector) -> None:
     read_page(browse(admin), late)
     answer(REASON)
-    LookupRequest.objects.update(requested_at=get_database_time() - timedelta(seconds=61))
+    minute_ago = get_database_time() - timedelta(seconds=61)
+    LookupRequest.objects.update(requested_at=minute_ago, finished_at=minute_ago)
     assert "Reading events" in read_page(browse(admin), late)
     assert LookupRequest.objects.count() == 2
 
