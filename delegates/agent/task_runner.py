@@ -11,6 +11,7 @@ from delegates.agent.executors.dispatch import MAX_ERROR_CHARACTERS
 from delegates.agent.executors.task_results import build_failure
 from delegates.agent.isolation import IsolationLevel
 from delegates.agent.logs.delegate_log import TASK_LOGGER
+from delegates.agent.logs.spool import SpooledTaskLog
 from delegates.agent.logs.uploads import upload_remaining_lines
 from delegates.agent.manager_client import Backoff, ManagerUnreachable, RequestRefused
 from delegates.agent.tasks import AgentTask, HeldTask, parse_task
@@ -83,11 +84,10 @@ def _run_bound_task(agent: Agent, held_task: HeldTask, started: float) -> str:
     upload_remaining_lines(agent, held_task, lines)
     body = answer.to_json() | {
         "fence": task.fence,
-        "next_sequence": lines.next_sequence,
         "duration_ms": _count_milliseconds(started),
     }
     pass_failpoint("task.completing", operation)
-    _complete(agent, held_task, body)
+    _complete(agent, held_task, lines, body)
     pass_failpoint("task.completed", operation)
     return answer.status
 
@@ -110,12 +110,13 @@ def _build_context(agent: Agent, lines: TaskLogSink) -> ExecutorContext:
     )
 
 
-def _complete(agent: Agent, held_task: HeldTask, body: dict[str, Any]) -> None:
+def _complete(agent: Agent, held_task: HeldTask, lines: SpooledTaskLog, body: dict[str, Any]) -> None:
     """Send the answer until it is acknowledged or of no more use."""
     backoff, is_replaced = Backoff(first=0.2, most=15), False
     while not agent.ended.is_set():
+        counted = {**body, "next_sequence": lines.next_sequence}
         try:
-            agent.post_with_session(f"/agent/v1/tasks/{held_task.task.id}/complete", body)
+            agent.post_with_session(f"/agent/v1/tasks/{held_task.task.id}/complete", counted)
             return
         except NotRegistered:
             agent.registered.wait(1.0)
@@ -130,6 +131,8 @@ def _complete(agent: Agent, held_task: HeldTask, body: dict[str, Any]) -> None:
                 log.warning("The manager refused the result of task %s: %s", held_task.task.id, refusal)
                 return
             agent.ended.wait(max(refusal.retry_after, backoff.next()))
+        # After an outage the answer must not overtake lines that wait: the manager would refuse them.
+        upload_remaining_lines(agent, held_task, lines)
 
 
 def _replace_answer(body: Mapping[str, Any], refusal: RequestRefused) -> dict[str, Any]:

@@ -99,7 +99,8 @@ class SpooledTaskLog:
     @property
     def next_sequence(self) -> int:
         """Return the number that the next line would get."""
-        return self.acknowledged + sum(segment.lines for segment in self.segments)
+        with self.spool.lock:
+            return self.acknowledged + sum(segment.lines for segment in self.segments)
 
     @property
     def is_throttled(self) -> bool:

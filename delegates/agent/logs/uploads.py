@@ -50,12 +50,12 @@ def upload_task_log(agent: Agent, lines: SpooledTaskLog) -> bool:
 def upload_remaining_lines(agent: Agent, held_task: HeldTask, lines: SpooledTaskLog) -> None:
     """Send the remaining lines of a task before its answer, because the manager accepts none after it.
 
-    Lost tasks, and a manager that accepts nothing for a minute, end the wait.
+    Lost tasks, and a manager that accepts nothing for a minute, end the wait. Without lines there is none.
     """
     deadline, backoff = time.monotonic() + FINAL_LINES_SECONDS, Backoff(first=0.2, most=5)
     while not upload_task_log(agent, lines) or lines.segments:
         if agent.ended.is_set() or held_task.is_lost or time.monotonic() > deadline:
-            log.warning("Task %s is completed before all of its log lines were sent", lines.task_id)
+            log.warning("The result of task %s is sent before all of its log lines", lines.task_id)
             return
         agent.ended.wait(max(backoff.next(), lines.throttled_until - time.monotonic()))
 

@@ -1,16 +1,20 @@
 """What the agent holds, and the moment from which a write is too late."""
 
+import json
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from delegates.agent.agent import Agent
+from delegates.agent.agent import Agent, ProtocolLimits
 from delegates.agent.executors import ExecutorContext, TaskResult, dispatch, execute_task
 from delegates.agent.executors.task_results import build_failure, build_success
-from delegates.agent.manager_client import RequestRefused
+from delegates.agent.logs import uploads
+from delegates.agent.logs.spool import LogSpool, SpooledTaskLog
+from delegates.agent.manager_client import ManagerUnreachable, RequestRefused
 from delegates.agent.task_runner import _complete, get_assignment_time
 from delegates.agent.tasks import AgentTask, HeldTask, HeldTasks
 from tests.delegates.agent.fake_servers import start_http_server
@@ -134,10 +138,10 @@ class PickyManager:
             raise RequestRefused(413, "too_large", "The body is too large.", body={}, retry_after=0)
         return {}
 
-    def complete(self, result: TaskResult) -> dict[str, Any]:
+    def complete(self, result: TaskResult, lines: SpooledTaskLog) -> dict[str, Any]:
         """Complete a task, and return the answer that was accepted."""
         agent = SimpleNamespace(ended=threading.Event(), post_with_session=self.post)
-        _complete(cast(Agent, agent), HeldTask(build_task()), result.to_json() | {"fence": 1})
+        _complete(cast(Agent, agent), HeldTask(build_task()), lines, result.to_json() | {"fence": 1})
         return self.bodies[-1]
 
 
@@ -151,9 +155,9 @@ class PickyManager:
         ),
     ],
 )
-def test_an_answer_that_is_too_large_is_replaced_by_a_short_one(result: TaskResult) -> None:
+def test_an_answer_that_is_too_large_is_replaced_by_a_short_one(result: TaskResult, tmp_path: Path) -> None:
     manager = PickyManager()
-    answer = manager.complete(result)
+    answer = manager.complete(result, LogSpool(tmp_path, 1_000_000).open("t", 1))
     assert len(manager.bodies) == 2
     assert (answer["fence"], answer["result"], answer["error"]["code"]) == (1, None, "AnswerRefused")
     was_done = result.status == TaskResult.SUCCEEDED
@@ -161,6 +165,70 @@ def test_an_answer_that_is_too_large_is_replaced_by_a_short_one(result: TaskResu
     kept = {} if was_done else result.error or {}
     assert answer["error"]["kind"] == kept.get("kind", "TaskError")
     assert answer["error"]["capability"] == kept.get("capability", False)
+
+
+class AwayManager:
+    """A manager that is away at first, and then accepts a task's lines until it has the answer."""
+
+    def __init__(self, folder: Path, *, away_seconds: float, accepts_lines: bool = True) -> None:
+        self.away_until, self.accepts_lines = time.monotonic() + away_seconds, accepts_lines
+        self.events: list[str] = []
+        self.lock = threading.Lock()
+        self.agent = cast(
+            Agent,
+            SimpleNamespace(
+                ended=threading.Event(),
+                registered=threading.Event(),
+                limits=ProtocolLimits(log_flush_seconds=0.05),
+                spool=LogSpool(folder, 1_000_000),
+                post_with_session=self.post,
+            ),
+        )
+
+    def post(self, path: str, body: dict[str, Any] | bytes) -> dict[str, Any]:
+        with self.lock:
+            if time.monotonic() < self.away_until:
+                raise ManagerUnreachable("away")
+            if isinstance(body, dict):
+                self.events.append(f"answer after {body['next_sequence']}")
+                return {}
+            if not self.accepts_lines:
+                raise RequestRefused(400, "bad_input", "The lines are not valid.", body={}, retry_after=0)
+            if self.events and self.events[-1].startswith("answer"):
+                raise RequestRefused(409, "task_answered", "finished", body={}, retry_after=0)
+            chunk = json.loads(body)
+            self.events.append(f"{len(chunk['lines'])} lines")
+            return {"next": chunk["sequence"] + len(chunk["lines"])}
+
+    def complete(self) -> list[str]:
+        """Complete a task with 40 lines like the agent, and return what arrived."""
+        lines, held_task = self.agent.spool.open("t", 1), HeldTask(build_task())
+        for number in range(40):
+            lines.write("INFO", f"line {number}")
+        lines.close()
+        uploads.upload_remaining_lines(self.agent, held_task, lines)
+        _complete(self.agent, held_task, lines, build_success({}).to_json() | {"fence": 1})
+        self.agent.ended.set()
+        return self.events
+
+
+@pytest.mark.parametrize("has_uploader", [False, True])
+def test_the_last_lines_arrive_before_the_answer_after_an_outage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_uploader: bool
+) -> None:
+    monkeypatch.setattr(uploads, "FINAL_LINES_SECONDS", 0.1)
+    manager = AwayManager(tmp_path, away_seconds=0.5)
+    if has_uploader:
+        threading.Thread(target=uploads.upload_task_logs, args=(manager.agent,), daemon=True).start()
+    assert manager.complete() == ["40 lines", "answer after 40"]
+
+
+def test_lines_that_the_manager_never_accepts_do_not_block_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "FINAL_LINES_SECONDS", 0.1)
+    manager = AwayManager(tmp_path, away_seconds=0.3, accepts_lines=False)
+    assert manager.complete() == ["answer after 40"]
 
 
 def test_a_long_error_is_cut_once_its_secrets_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
