@@ -48,7 +48,7 @@ def _apply(client: ApiClient, change: Change) -> AppliedChange:
         if change.stored:
             client.send("DELETE", change.stored.path, etag=change.etag)
         return AppliedChange(change)
-    body = kind.build_body(change.after, is_new=change.stored is None)
+    body = kind.build_body(change.after, stored=change.stored.row if change.stored else None)
     if "service_account" in body:
         body["service_account"] = _find_service_account(client, change, body["service_account"])
     if change.stored:

@@ -43,9 +43,13 @@ class ResourceKind:
         return (*self.required, *self.defaults)
 
     def build_spec(self, row: Row) -> Spec:
-        """Return the complete spec of a row of the API."""
-        spec = {name: row[self.renamed.get(name, name)] for name in self.fields}
-        return self.complete(spec)
+        """Return the complete spec of a row of the API.
+
+        The rows of an older server may lack optional fields, which then have their defaults.
+        """
+        spec = {name: row[self._get_api_name(name)] for name in self.required}
+        optional = {name: row.get(self._get_api_name(name), self.defaults[name]) for name in self.defaults}
+        return self.complete(spec | optional)
 
     def complete_spec(self, spec: Mapping[str, Any]) -> Spec:
         """Return a spec with all fields, in the order of an export."""
@@ -63,12 +67,20 @@ class ResourceKind:
             }
         )
 
-    def build_body(self, spec: Mapping[str, Any], *, is_new: bool) -> dict[str, Any]:
-        """Return the body of a request with a spec, without the parent."""
+    def build_body(self, spec: Mapping[str, Any], *, stored: Row | None) -> dict[str, Any]:
+        """Return the body of a request with a spec, without the parent; `stored` is the row to change."""
         left_out = {self.parent.field} if self.parent else set()
-        left_out |= set() if is_new else set(self.fixed)
-        names = [name for name in self.fields if name not in left_out]
-        return {self.renamed.get(name, name): spec[name] for name in names}
+        left_out |= set() if stored is None else set(self.fixed)
+        # Null only removes a present value; an older server refuses fields that it does not know.
+        left_out |= {
+            name
+            for name, default in self.defaults.items()
+            if default is None and spec[name] is None and self._get_api_name(name) not in (stored or {})
+        }
+        return {self._get_api_name(name): spec[name] for name in self.fields if name not in left_out}
+
+    def _get_api_name(self, name: str) -> str:
+        return self.renamed.get(name, name)
 
 
 def _complete_service(spec: Spec) -> Spec:
@@ -106,7 +118,7 @@ CONNECTOR: Final = ResourceKind(
     "Connector",
     "connectors",
     ("name", "type", "settings"),
-    {"secret": None},
+    {"secret": None, "session_token": None},
     fixed=("type",),
     renamed={"type": "kind", "settings": "spec"},
     update_method="PATCH",

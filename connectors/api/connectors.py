@@ -1,6 +1,7 @@
 """API of connectors and of the host keys of their SSH servers."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from django.db import transaction
 from drf_spectacular.utils import extend_schema
@@ -52,7 +53,12 @@ class ConnectorChange(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=128, required=False)
     spec = serializers.DictField(required=False)
-    secret = serializers.CharField(max_length=128, required=False, allow_null=True)
+    secret = serializers.CharField(
+        max_length=128,
+        required=False,
+        allow_null=True,
+        help_text="Secret of the credentials; null in a change removes it, unless the spec needs one.",
+    )
     session_token = serializers.CharField(
         max_length=128,
         required=False,
@@ -129,12 +135,8 @@ class ConnectorDetail(BaseApiView):
                 connector=connector,
                 name=body.get("name"),
                 spec=body.get("spec"),
-                secret=_find_secret(self, connector.scope, body.get("secret")),
-                session_token=_find_secret(
-                    self, connector.scope, body.get("session_token"), path="session_token"
-                )
-                # An explicit null removes it.
-                or (False if "session_token" in body and connector.session_token else None),
+                secret=_find_changed_secret(self, connector, body, "secret"),
+                session_token=_find_changed_secret(self, connector, body, "session_token"),
             )
         return respond_with_etag(ConnectorDocument(changed).data, _get_version(changed))
 
@@ -168,6 +170,16 @@ def _find_secret(
         message = f"No secret {identifier} in this scope or above."
         raise BadInput(message, errors=[{"path": path, "message": message}])
     return secret
+
+
+def _find_changed_secret(
+    route: BaseApiView, connector: Connector, body: Mapping[str, Any], field: str
+) -> Secret | Literal[False] | None:
+    """Return the secret that a change names, False to remove the current one, or None to keep it."""
+    if secret := _find_secret(route, connector.scope, body.get(field), path=field):
+        return secret
+    is_removed = field in body and getattr(connector, field) is not None
+    return False if is_removed else None
 
 
 HOST_KEY_VIEW_PERMISSION = "core_connector_view"

@@ -66,12 +66,12 @@ def update_connector(
     connector: Connector,
     name: str | None = None,
     spec: Mapping[str, Any] | None = None,
-    secret: Secret | None = None,
+    secret: Secret | Literal[False] | None = None,
     session_token: Secret | Literal[False] | None = None,
 ) -> Connector:
-    """Update a connector; `spec` and secrets replace the current ones (None keeps a secret).
+    """Update a connector; `spec` and secrets replace the current ones (None keeps one, False removes it).
 
-    False removes the session token. The result of the last test is cleared.
+    The result of the last test is cleared. Raises `BadInput` without a secret that the spec needs.
     """
     require(actor, "core_connector_edit", connector)
     require_unmanaged(connector)
@@ -83,8 +83,10 @@ def update_connector(
         # Before the comparison with the current spec, which needs the right types.
         _require_no_problems(get_spec_type(connector.kind).find_shape_problems(new_spec))
         current = _get_reusable_secrets(connector, new_spec)
-        kept_token = None if session_token is False else current.session_token
-        chosen = _ConnectorSecrets(secret or current.secret, session_token or kept_token)
+        chosen = _ConnectorSecrets(
+            current.secret if secret is None else secret or None,
+            current.session_token if session_token is None else session_token or None,
+        )
         _apply_spec(actor, connector, new_spec, chosen)
         connector.clear_test_result()
     with transaction.atomic():

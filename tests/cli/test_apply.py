@@ -8,12 +8,15 @@ import yaml
 from pytest_django.live_server_helper import LiveServer
 
 from catalog.models import Environment, Infrastructure, Service
+from cli.resources.kinds import CONNECTOR
 from connectors.models import Connector
+from connectors.operations import create_secret, update_connector
 from pipelines.models import InputSet, Trigger
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.operations import create_service_account
 from tests.fixtures.command_line import CommandLine, sign_in
 from tests.fixtures.engine_driver import Drive
+from tests.secret_watch.marker import planted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NEW_PROJECT = """kind: Pipeline
@@ -145,6 +148,49 @@ def test_a_document_names_the_connector_of_an_infrastructure_in_either_way(admin
     Infrastructure.objects.update(connector=nearer)
     assert admin_line.run("apply", "-f", write(admin_line, exported), "--yes").returncode == 0
     assert set(Infrastructure.objects.values_list("connector", flat=True)) == {connector.pk}
+
+
+def test_an_exported_connector_keeps_its_session_token_elsewhere(admin_line: CommandLine) -> None:
+    connector, admin = Connector.objects.get(identifier="sandbox_aws"), User.objects.get(username="admin")
+    token = create_secret(
+        actor=admin, scope=connector.scope, identifier="token", name="Token", value=planted("session-token")
+    )
+    update_connector(actor=admin, connector=connector, session_token=token)
+    exported = admin_line.run("export", "--scope", "default/demo", "--kind", "Connector").stdout
+    assert "session_token: token" in exported
+    assert admin_line.run("diff", "-f", write(admin_line, exported)).returncode == 0
+
+    elsewhere = write(admin_line, exported.replace("identifier: sandbox_aws", "identifier: copy"))
+    assert admin_line.run("apply", "-f", elsewhere, "--yes").returncode == 0
+    assert Connector.objects.get(identifier="copy").session_token == token
+
+    permanent = write(admin_line, exported.replace("  session_token: token\n", ""))
+    assert admin_line.run("apply", "-f", permanent, "--yes").returncode == 0
+    connector.refresh_from_db()
+    assert connector.session_token is None
+    assert admin_line.run("diff", "-f", permanent).returncode == 0
+
+
+def test_a_connector_without_its_secret_is_refused(admin_line: CommandLine) -> None:
+    exported = admin_line.run("export", "--scope", "default/demo", "--kind", "Connector").stdout
+    (document,) = yaml.safe_load_all(exported)
+    del document["spec"]["secret"]
+    answer = admin_line.run("apply", "-f", write(admin_line, yaml.safe_dump(document)), "--yes")
+    assert answer.returncode == 1
+    assert "An access key needs its secret" in answer.stderr
+    assert Connector.objects.get(identifier="sandbox_aws").secret is not None
+
+
+def test_an_older_server_without_session_tokens_is_not_sent_one() -> None:
+    row = {"name": "AWS", "kind": "Aws", "spec": {}, "secret": "key"}
+    spec = CONNECTOR.build_spec(row)
+    assert spec["session_token"] is None
+    assert CONNECTOR.build_body(spec | {"secret": None}, stored=row) == {
+        "name": "AWS",
+        "spec": {},
+        "secret": None,
+    }
+    assert "session_token" not in CONNECTOR.build_body(spec, stored=None)
 
 
 def test_a_change_shows_its_difference_and_prune_deletes_only_these_kinds(admin_line: CommandLine) -> None:

@@ -236,3 +236,35 @@ def test_a_session_token_is_removed_by_who_sees_it(
     address = f"/api/v1/connectors/{connector.pk}"
     assert call(admin).patch(address, {"name": "AWS"}, "json").json()["session_token"] == "token"
     assert call(admin).patch(address, {"session_token": None}, "json").json()["session_token"] is None
+
+
+def test_the_api_refuses_to_remove_a_secret_that_is_needed(
+    connector: Connector, admin: User, form: dict[str, str], browse: Browse, call: Call
+) -> None:
+    api, address = call(admin), f"/api/v1/connectors/{connector.pk}"
+    secret = connector.secret
+    assert secret is not None
+    assert api.patch(address, {"name": "Renamed"}, "json").json()["secret"] == secret.identifier
+    refused = api.patch(address, {"secret": None}, "json")
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (400, "secret")
+    connector.refresh_from_db()
+    assert connector.secret == secret
+    spec = {
+        "credentials": "Delegate",
+        "connect_through": "Delegate",
+        "endpoint_url": connector.spec["endpoint_url"],
+    }
+    changed = api.patch(address, {"secret": None, "spec": spec}, "json")
+    assert (changed.status_code, changed.json()["secret"]) == (200, None)
+
+
+def test_a_page_without_a_chosen_secret_keeps_the_present_one(
+    connector: Connector, form: dict[str, str], admin: User, browse: Browse
+) -> None:
+    client, page, secret = browse(admin), f"/connectors/{connector.pk}/edit/", connector.secret
+    version = client.get(page).context["form"]["version"].value()
+    values = {**form, "endpoint_url": connector.spec["endpoint_url"], "secret": "", "secret_value": ""}
+    posted = client.post(page, {**values, "version": version, "name": "Renamed"})
+    assert posted.status_code == 302, text_of(posted)
+    connector.refresh_from_db()
+    assert (connector.name, connector.secret) == ("Renamed", secret)
