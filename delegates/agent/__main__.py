@@ -18,7 +18,7 @@ from delegates.agent.agent import Agent, NotRegistered, log
 from delegates.agent.configuration_scripts import TOOLS_FOLDER, run_configuration_scripts
 from delegates.agent.doctor import print_diagnosis
 from delegates.agent.health_server import start_health_server
-from delegates.agent.heartbeats import build_heartbeat, send_heartbeats, watch_resources
+from delegates.agent.heartbeats import build_heartbeat, post_heartbeat, send_heartbeats, watch_resources
 from delegates.agent.identity import IdentityUnavailable, read_identity
 from delegates.agent.isolation import IsolationLevel, detect_isolation
 from delegates.agent.logs.delegate_log import LogUploadBuffer, configure_logging
@@ -63,7 +63,7 @@ def drain_and_deregister(agent: Agent) -> None:
     """Wait for running tasks, send the rest of their logs, deregister."""
     with contextlib.suppress(NotRegistered, ManagerUnreachable, RequestRefused):
         # At once instead of with the next heartbeat: until then the manager may offer more tasks.
-        agent.apply_heartbeat_response(agent.post_with_session("/agent/v1/heartbeat", build_heartbeat(agent)))
+        post_heartbeat(agent, build_heartbeat(agent))
     drain_seconds = agent.settings.stop_seconds - FINAL_UPLOAD_SECONDS - _SIGN_OFF_SECONDS
     deadline = time.monotonic() + drain_seconds
     backoff, registers_at = Backoff(first=1, most=30), 0.0

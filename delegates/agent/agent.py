@@ -136,6 +136,8 @@ class Agent:
         self.drain_requested = False
         self.socket: ClientConnection | None = None
         self.instance_id = ""
+        # Fences of the tasks in the heartbeat that the manager is to acknowledge over the socket.
+        self.reported_fences: Mapping[str, int] = {}
         # Set once the manager has registered the agent, or keeps it for approval.
         self.started = threading.Event()
         self.exit_code = 0
@@ -196,12 +198,13 @@ class Agent:
             self.work.stop_all()
         self.registered.clear()
 
-    def apply_heartbeat_response(self, response: Mapping[str, Any]) -> None:
-        """Apply the limits and instructions of a heartbeat response."""
+    def apply_heartbeat_response(self, response: Mapping[str, Any], fences: Mapping[str, int]) -> None:
+        """Apply the limits and instructions of the response to a heartbeat with tasks under these fences."""
         if session := response.get("session"):
             self.manager.session = str(session)
         self.drain_requested = bool(response.get("drain", False))
-        self.work.stop(_parse_texts(response.get("aborted")), _parse_texts(response.get("lost")))
+        aborted, lost = _parse_texts(response.get("aborted")), _parse_texts(response.get("lost"))
+        self.work.stop(aborted, lost, fences=fences)
         if configuration := response.get("configuration"):
             self.configuration = configuration
             self.configuration_changed.set()

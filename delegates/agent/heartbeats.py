@@ -1,5 +1,6 @@
 """Heartbeats to the manager, the performance line of the log (R017, R077), and free memory."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from delegates.agent.agent import Agent, LoadMeter, NotRegistered, log
@@ -33,23 +34,33 @@ def _send_heartbeat(agent: Agent) -> None:
     """Send a heartbeat over the socket if there is one (R015), or by POST if the socket gives no answer."""
     body = build_heartbeat(agent)
     agent.acknowledged.clear()
+    agent.reported_fences = _get_fences(body)
     if (
         agent.registered.is_set()
         and agent.send_message({"type": "heartbeat", **body})
         and agent.acknowledged.wait(ACK_SECONDS)
     ):
         return
-    agent.apply_heartbeat_response(agent.post_with_session("/agent/v1/heartbeat", body))
+    # A late acknowledgement must not stop tasks: they may have come back with new fences by then.
+    agent.reported_fences = {}
+    post_heartbeat(agent, body)
+
+
+def post_heartbeat(agent: Agent, body: Mapping[str, Any]) -> None:
+    """Send a heartbeat by POST, and apply the response. Raises the errors of `Agent.post_with_session`."""
+    response = agent.post_with_session("/agent/v1/heartbeat", body)
+    agent.apply_heartbeat_response(response, _get_fences(body))
+
+
+def _get_fences(body: Mapping[str, Any]) -> dict[str, int]:
+    return {entry["id"]: entry["fence"] for entry in body["running"]}
 
 
 def build_heartbeat(agent: Agent) -> dict[str, Any]:
     """Return the body of a heartbeat."""
     load = agent.load.read()
     return {
-        "running": [
-            {"id": held_task.task.id, "fence": held_task.task.fence}
-            for held_task in agent.work.list_running()
-        ],
+        "running": [{"id": task_id, "fence": fence} for task_id, fence in agent.work.list_fences().items()],
         "cpu_process": load.cpu_process,
         "cpu_system": load.cpu_system,
         "memory_mib": load.memory_mib,

@@ -81,7 +81,7 @@ def _handle_message(agent: Agent, message: str | bytes) -> None:
         # The heartbeat's response has the rest.
         agent.beat_now.set()
     elif kind == "heartbeat_ack":
-        agent.apply_heartbeat_response(notice)
+        agent.apply_heartbeat_response(notice, agent.reported_fences)
         agent.acknowledged.set()
 
 

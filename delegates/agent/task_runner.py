@@ -25,10 +25,10 @@ RENEW_TIMEOUT_SECONDS = 5.0
 def renew_leases(agent: Agent) -> None:
     """Renew all leases every few seconds while the agent has tasks."""
     while not agent.ended.wait(agent.limits.renew_seconds):
-        held_tasks = agent.work.list_running()
-        if not held_tasks:
+        fences = agent.work.list_fences()
+        if not fences:
             continue
-        tasks = [{"id": held_task.task.id, "fence": held_task.task.fence} for held_task in held_tasks]
+        tasks = [{"id": task_id, "fence": fence} for task_id, fence in fences.items()]
         try:
             answer = agent.post_with_session(
                 "/agent/v1/tasks/renew", {"tasks": tasks}, read_seconds=RENEW_TIMEOUT_SECONDS
@@ -38,7 +38,7 @@ def renew_leases(agent: Agent) -> None:
         except (ManagerUnreachable, RequestRefused) as problem:
             log.warning("%d leases were not renewed: %s", len(tasks), problem)
             continue
-        agent.work.stop(list(answer.get("aborted") or ()), list(answer.get("lost") or ()))
+        agent.work.stop(answer.get("aborted") or (), answer.get("lost") or (), fences=fences)
 
 
 FAILPOINTS = ("task.acquired", "task.performed", "task.completing", "task.completed")

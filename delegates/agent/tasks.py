@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,15 +120,24 @@ class HeldTasks:
         checks = sum(held_task.task.kind.lower() == VALIDATING for held_task in self._tasks_by_id.values())
         return len(self._tasks_by_id) - checks, checks
 
-    def stop(self, aborted: list[str], lost: list[str]) -> None:
-        """Stop the tasks that the manager withdrew."""
+    def list_fences(self) -> dict[str, int]:
+        """Return the fences of the current tasks by their ids, as they are reported to the manager."""
+        return {held_task.task.id: held_task.task.fence for held_task in self.list_running()}
+
+    def stop(
+        self, aborted: Iterable[str], lost: Iterable[str], *, fences: Mapping[str, int] | None = None
+    ) -> None:
+        """Stop the tasks that the manager withdrew.
+
+        `fences` are those of the request that it answered; without them every attempt is meant.
+        """
         with self._lock:
-            for task_id in lost:
-                if held_task := self._tasks_by_id.get(task_id):
-                    _stop(held_task, is_lost=True)
-            for task_id in aborted:
-                if held_task := self._tasks_by_id.get(task_id):
-                    _stop(held_task, is_lost=False)
+            for task_ids, is_lost in ((lost, True), (aborted, False)):
+                for task_id in task_ids:
+                    held_task = self._tasks_by_id.get(task_id)
+                    # The task may have come back with a new fence since the request.
+                    if held_task and (fences is None or fences.get(task_id) == held_task.task.fence):
+                        _stop(held_task, is_lost=is_lost)
 
     def stop_all(self) -> None:
         """Stop all tasks after the session of this instance has ended."""

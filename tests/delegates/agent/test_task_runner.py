@@ -15,7 +15,7 @@ from delegates.agent.executors.task_results import build_failure, build_success
 from delegates.agent.logs import uploads
 from delegates.agent.logs.spool import LogSpool, SpooledTaskLog
 from delegates.agent.manager_client import ManagerUnreachable, RequestRefused
-from delegates.agent.task_runner import _complete, get_assignment_time
+from delegates.agent.task_runner import _complete, get_assignment_time, renew_leases
 from delegates.agent.tasks import AgentTask, HeldTask, HeldTasks
 from tests.delegates.agent.fake_servers import start_http_server
 from tests.delegates.agent.held_tasks import MemoryLog
@@ -63,6 +63,35 @@ def test_a_task_acquired_again_replaces_its_older_attempt() -> None:
     assert first_attempt.is_lost
     tasks.remove(first_attempt, failed=True)
     assert tasks.list_running() == [second_attempt]
+
+
+def test_a_late_loss_of_an_attempt_leaves_the_next_one_alone() -> None:
+    tasks = HeldTasks(5)
+    tasks.add(build_task("a", fence=1))
+    reported = tasks.list_fences()
+    second_attempt = tasks.add(build_task("a", fence=2))
+    tasks.stop(["a"], ["a"], fences=reported)
+    assert not second_attempt.stopped.is_set()
+    tasks.stop([], ["a"], fences=tasks.list_fences())
+    assert second_attempt.is_lost
+
+
+def test_a_renewal_stops_only_the_attempt_that_it_named() -> None:
+    work, ended = HeldTasks(5), threading.Event()
+    work.add(build_task("a", fence=1))
+    lost_task = work.add(build_task("b", fence=1))
+    second_attempts: list[HeldTask] = []
+
+    def renew(path: str, body: dict[str, Any], **_: object) -> dict[str, Any]:
+        # The task comes back while the manager answers.
+        second_attempts.append(work.add(build_task("a", fence=2)))
+        ended.set()
+        return {"lost": [task["id"] for task in body["tasks"]]}
+
+    limits = ProtocolLimits(renew_seconds=0.01)
+    renew_leases(cast(Agent, SimpleNamespace(work=work, ended=ended, limits=limits, post_with_session=renew)))
+    assert lost_task.is_lost
+    assert [attempt.stopped.is_set() for attempt in second_attempts] == [False]
 
 
 def test_an_answer_that_lay_in_the_socket_counts_from_when_it_was_given() -> None:
