@@ -114,6 +114,8 @@ class CommitReport:
     execution: str
     deployments: tuple[tuple[str, ReportedState], ...]
     """Environments whose deployment is reported too, with its state."""
+    replaced: tuple[tuple[str, ReportedState], ...]
+    """Environments that a newer execution reported, where a deployment of this one is open: with its end."""
     branch: str
     has_status: bool
     """Whether the status of the commit is reported: no newer one is."""
@@ -185,7 +187,7 @@ class CommitStatusChannel(Channel):
         if delivery.event == EventType.TEST:
             return True
         report = _build_report(delivery)
-        return report.has_status or bool(report.deployments)
+        return report.has_status or bool(report.deployments or report.replaced)
 
     @abstractmethod
     def build_headers(self, token: str) -> dict[str, str]:
@@ -244,7 +246,11 @@ def _build_report(delivery: Delivery) -> CommitReport:
     document, options = delivery.document, delivery.options
     state = _STATES.get(EventType(delivery.event), ReportedState.RUNNING)
     # A notification of an earlier release has one state for all environments.
-    deployments = document.get("deployments", [(name, state) for name in document["environments"]])
+    rows = document.get("deployments", [(name, state) for name in document["environments"]])
+    deployments = [(environment, ReportedState(deployed)) for environment, deployed in rows]
+    if options.get("deployments") == "no":
+        deployments = []
+    newer = delivery.newer.environments
     return CommitReport(
         # A notification of an earlier release names none.
         repository=document.get("repository") or options["repository"],
@@ -254,13 +260,12 @@ def _build_report(delivery: Delivery) -> CommitReport:
         text=document["text"],
         url=document["url"],
         execution=document["execution"],
-        deployments=tuple(
-            (environment, ReportedState(deployed))
-            for environment, deployed in deployments
-            if environment not in delivery.newer.environments
-        )
-        if options.get("deployments") != "no"
-        else (),
+        deployments=tuple((name, deployed) for name, deployed in deployments if name not in newer),
+        replaced=tuple(
+            (name, deployed)
+            for name, deployed in deployments
+            if name in newer & delivery.reported and deployed != ReportedState.RUNNING
+        ),
         branch=options.get("branch") or "main",
         has_status=not delivery.newer.has_status,
         reported=delivery.reported,

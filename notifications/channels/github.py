@@ -72,26 +72,40 @@ class GitHubChannel(CommitStatusChannel):
                 "description": description,
             }
             api.send("POST", f"{url}/deployments/{number}/statuses", change)
+        for environment, state in report.replaced:
+            found = self._find_deployment(api, url, report, environment)
+            # A success would make the newer deployment inactive.
+            ended = "inactive" if state == ReportedState.SUCCEEDED else _DEPLOYMENT_STATES[state]
+            change = {"state": ended, "log_url": report.url, "description": description}
+            if found is not None:
+                api.send("POST", f"{url}/deployments/{found}/statuses", change)
         return DeliveryResult(status_code)
 
     def _get_or_create_deployment(
         self, api: JsonApi, url: str, report: CommitReport, environment: str
     ) -> int:
+        """Return the number of the execution's deployment to an environment."""
+        if (number := self._find_deployment(api, url, report, environment)) is not None:
+            return number
+        document: dict[str, Any] = {
+            "ref": report.commit,
+            "task": _build_task(report),
+            "environment": environment,
+            "auto_merge": False,
+            "required_contexts": [],
+            "description": report.name,
+        }
+        return int(api.send("POST", f"{url}/deployments", document).parse()["id"])
+
+    def _find_deployment(self, api: JsonApi, url: str, report: CommitReport, environment: str) -> int | None:
         """Return the number of the deployment, which its task identifies: a repetition finds it."""
-        task = f"slipway/{report.execution}"
-        query = urlencode({"sha": report.commit, "task": task, "environment": environment, "per_page": 1})
-        rows = api.send("GET", f"{url}/deployments?{query}").parse()
-        if not rows:
-            document: dict[str, Any] = {
-                "ref": report.commit,
-                "task": task,
-                "environment": environment,
-                "auto_merge": False,
-                "required_contexts": [],
-                "description": report.name,
-            }
-            rows = [api.send("POST", f"{url}/deployments", document).parse()]
-        return int(rows[0]["id"])
+        query = {"sha": report.commit, "task": _build_task(report), "environment": environment, "per_page": 1}
+        rows = api.send("GET", f"{url}/deployments?{urlencode(query)}").parse()
+        return int(rows[0]["id"]) if rows else None
+
+
+def _build_task(report: CommitReport) -> str:
+    return f"slipway/{report.execution}"
 
 
 def _has_succeeded(api: JsonApi, deployment_url: str) -> bool:

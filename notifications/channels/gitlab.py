@@ -68,6 +68,9 @@ class GitLabChannel(CommitStatusChannel):
             status_code = _send_status(api, f"{url}/statuses/{report.commit}", status)
         for environment, state in report.deployments:
             self._report_deployment(api, url, report, environment, _STATES[state])
+        for environment, state in report.replaced:
+            if (number := _find_replaced_deployment(api, url, environment, report.commit)) is not None:
+                api.send("PUT", f"{url}/deployments/{number}", {"status": _STATES[state]})
         return DeliveryResult(status_code)
 
     def _report_deployment(
@@ -113,6 +116,15 @@ def _find_deployment(
         if len(rows) < _PAGE_ROWS:
             return None
     return None
+
+
+def _find_replaced_deployment(api: JsonApi, url: str, environment: str, commit: str) -> int | None:
+    """Return the number of the commit's open deployment, if one of another commit followed it."""
+    query = {"environment": environment, "order_by": "id", "sort": "desc", "per_page": _PAGE_ROWS}
+    rows = api.send("GET", f"{url}/deployments?{urlencode(query)}").parse()
+    # The newest one of the environment may be that of the newer execution, of the same commit.
+    place = next((place for place, row in enumerate(rows) if row["sha"] == commit), 0)
+    return int(rows[place]["id"]) if place and rows[place]["status"] in _OPEN_STATES else None
 
 
 def _send_status(api: JsonApi, url: str, status: dict[str, str]) -> int:

@@ -270,6 +270,26 @@ def test_a_late_report_of_another_commit_leaves_the_newer_deployment_as_it_is(
     assert "inactive" not in dict(git.states).values()
 
 
+@pytest.mark.parametrize("end", [SUCCEEDED, FAILED])
+def test_a_late_end_closes_the_deployment_that_the_start_has_opened(
+    rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver, end: EventType
+) -> None:
+    older = {"execution": "e-1", "variables": {"sha": "a" * 40}}
+    tell(project, STARTED, **older)
+    send_due_notifications()
+    refuse_once(receiver, git, project, end, **older)
+    tell(project, SUCCEEDED, execution="e-2")
+    send_after()
+    send_after(minutes=5)
+    first, second = git.deployments
+    if rule.kind == "GitHub":
+        states = dict(git.states)
+        assert states[first["id"]] == ("inactive" if end == SUCCEEDED else "failure")
+        assert states[second["id"]] == "success"
+    else:
+        assert [first["status"], second["status"]] == ["success" if end == SUCCEEDED else "failed", "success"]
+
+
 def test_a_later_event_of_an_older_execution_does_not_replace_a_late_report_of_a_deployment(
     rule: NotificationRule, project: Scope, git: GitService, receiver: Receiver
 ) -> None:
