@@ -93,6 +93,14 @@ class ExecutionRows:
         """Return the steps of one section of a stage, in order."""
         return [step for step in self._steps[stage.pk] if step.section == section]
 
+    def list_steps_before(self, step: StepExecution, step_type: str) -> list[StepExecution]:
+        """Return the steps of a type before another one of their section, newest first, also skipped ones."""
+        return [
+            other
+            for other in reversed(self._steps[step.stage_id])
+            if (other.section, other.type) == (step.section, step_type) and other.position < step.position
+        ]
+
     def list_stage_steps(self, stage: StageExecution) -> list[StepExecution]:
         """Return all steps of a stage, forward and rollback."""
         return self._steps[stage.pk]

@@ -1,6 +1,6 @@
 """Step context of the engine: AWS calls through the call journal, outputs, rollback data, log."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -259,17 +259,12 @@ class EngineStepContext(AwsClients):
 
     def get_earlier_step(self, step_type: str) -> EarlierStep | None:
         # One that a condition has skipped has no outputs: the one before it counts.
-        started = (step for step in self._list_steps_before(step_type) if step.started_at is not None)
-        return next(map(self._build_earlier_step, started), None)
+        steps = self.reconcile_context.rows.list_steps_before(self.step, step_type)
+        return next((self._build_earlier_step(step) for step in steps if step.started_at is not None), None)
 
     def list_earlier_steps(self, step_type: str) -> list[EarlierStep]:
-        return [self._build_earlier_step(step) for step in self._list_steps_before(step_type)]
-
-    def _list_steps_before(self, step_type: str) -> Iterator[StepExecution]:
-        rows = self.reconcile_context.rows
-        for step in rows.list_section_steps(self.reconcile_context.stage, self.step.section)[::-1]:
-            if step.type == step_type and step.position < self.step.position:
-                yield step
+        steps = self.reconcile_context.rows.list_steps_before(self.step, step_type)
+        return [self._build_earlier_step(step) for step in steps]
 
     def _build_earlier_step(self, step: StepExecution) -> EarlierStepData:
         return EarlierStepData(step, self.reconcile_context.rows.get_rollback_values(step, step.run))
