@@ -28,6 +28,9 @@ _BRANCH, _TAG = "refs/heads/", "refs/tags/"
 _LINE_CHARACTERS: Final = 200
 # The hook of a Git server of one's own sends so many at most.
 _MOST_PATHS: Final = 2000
+# GitHub lists so many at most.
+# https://docs.github.com/en/webhooks/webhook-events-and-payloads#push
+_MOST_COMMITS: Final = 2048
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -88,7 +91,8 @@ class Git(TriggerKind):
             PATHS,
             "Changed files",
             "One pattern in each line, such as services/shop/*. A push to a branch starts a run if one of "
-            "its files matches. Empty: any file. Bitbucket does not send file names.",
+            "its files matches, and one that takes commits off the branch always does. Empty: any file. "
+            "Bitbucket does not send file names.",
             is_list=True,
         ),
     )
@@ -205,8 +209,18 @@ def _list_changed_paths(payload: Any) -> tuple[set[str], bool]:
         if isinstance(path, str)
     }
     count = payload.get("total_commits_count") if isinstance(payload, Mapping) else None
-    has_all_commits = not isinstance(count, int) or count <= len(commits)
-    return paths, has_all_commits and len(own_paths) < _MOST_PATHS
+    has_all_commits = len(commits) < _MOST_COMMITS and (not isinstance(count, int) or count <= len(commits))
+    return paths, has_all_commits and len(own_paths) < _MOST_PATHS and not _drops_commits(payload)
+
+
+def _drops_commits(payload: Any) -> bool:
+    """Whether commits may have left the branch: what they had changed is in no list, and changes back."""
+    if not isinstance(payload, Mapping):
+        return False
+    # GitLab does not say so; a branch that moves without a new commit went back.
+    before = _get_text(payload, "before")
+    moves_back = payload.get("commits") == [] and before.strip("0") and before != _get_text(payload, "after")
+    return payload.get("forced") is True or bool(moves_back)
 
 
 def _build_event(push: Push, payload: Any, delivery_id: str, number: int) -> TriggerEvent:

@@ -171,6 +171,12 @@ def checks_of(payload: Any, **spec: Any) -> list[str]:
         # So does the hook of a server of one's own, with two thousand files.
         (github(paths=["src/cart.py"] * 2000), {"paths": ["infra/*"]}, ["", ""]),
         (github(paths=["src/cart.py"] * 1999), {"paths": ["infra/*"]}, ["", "None of 2 changed files is."]),
+        (github(commits=github()["commits"] * 2048), {"paths": ["infra/*"]}, ["", ""]),
+        # What a branch loses by a push that goes back is in no list.
+        (github(forced=True), {"paths": ["infra/*"]}, ["", ""]),
+        (github(commits=[]), {"paths": ["infra/*"]}, ["", ""]),
+        (gitlab(commits=[], total_commits_count=0), {"paths": ["infra/*"]}, ["", ""]),
+        (github(commits=[], before=NONE), {"paths": ["infra/*"]}, ["", "None of 0 changed files is."]),
         (github("refs/tags/v1"), {"paths": ["infra/*"]}, [""]),
     ],
 )
