@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from aws.caller import Caller
@@ -220,10 +220,10 @@ def _list_texts(value: object) -> list[str]:
 
 
 def _parse_time(value: object) -> str:
-    """Return a datetime in ISO 8601, or an empty text for any other value."""
+    """Return a datetime as ISO 8601 in UTC, so that texts sort by time; an empty text for any other value."""
     try:
-        return datetime.fromisoformat(str(value)).isoformat()
-    except ValueError:
+        return datetime.fromisoformat(str(value)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
         return ""
 
 

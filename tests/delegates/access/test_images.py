@@ -28,6 +28,17 @@ def test_what_is_no_tag_is_never_listed(response: dict[str, Any]) -> None:
 def test_a_moment_that_is_none_is_left_out() -> None:
     response = {"imageDetails": [{"imageTags": ["v1"], "imagePushedAt": "<script>"}]}
     assert [tag.pushed_at for tag in fetch_all_tags(lambda _: response, "shop/web").tags] == [""]
+    response["imageDetails"][0]["imagePushedAt"] = "0001-01-01T00:00:00+14:00"
+    assert [tag.pushed_at for tag in fetch_all_tags(lambda _: response, "shop/web").tags] == [""]
+
+
+def test_the_newest_tag_is_first_in_the_hour_that_autumn_repeats() -> None:
+    # A delegate tells the time of its zone, which changes its offset.
+    pushes = {"v8": "2026-10-25T02:50:00+02:00", "v9": "2026-10-25T02:10:00+01:00"}
+    response = {
+        "imageDetails": [{"imageTags": [tag], "imagePushedAt": moment} for tag, moment in pushes.items()]
+    }
+    assert fetch_all_tags(lambda _: response, "shop/web").names == ["v9", "v8"]
 
 
 def test_somebody_who_always_has_another_page_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
