@@ -48,7 +48,8 @@ def create_connector(
     connector = Connector(
         scope=scope, identifier=identifier, name=validate_name(name), kind=_validate_kind(kind)
     )
-    _apply_spec(actor, connector, spec, _ConnectorSecrets(secret, session_token))
+    named = _ConnectorSecrets(secret, session_token)
+    _apply_spec(actor, connector, spec, named, named)
     try:
         with transaction.atomic():
             connector.save()
@@ -87,7 +88,8 @@ def update_connector(
             current.secret if secret is None else secret or None,
             current.session_token if session_token is None else session_token or None,
         )
-        _apply_spec(actor, connector, new_spec, chosen)
+        named = _ConnectorSecrets(secret or None, session_token or None)
+        _apply_spec(actor, connector, new_spec, chosen, named)
         connector.clear_test_result()
     with transaction.atomic():
         tested = ["last_tested_at", "last_test_ok", "last_test_message", "last_test_report"]
@@ -129,11 +131,24 @@ class _ConnectorSecrets:
 
 
 def _apply_spec(
-    actor: User, connector: Connector, spec: Mapping[str, Any], secrets: _ConnectorSecrets
+    actor: User,
+    connector: Connector,
+    spec: Mapping[str, Any],
+    secrets: _ConnectorSecrets,
+    named: _ConnectorSecrets,
 ) -> None:
+    """Set spec and secrets; `named` are those of the request, which are refused where none is needed."""
     has_secret = secrets.secret is not None
     _require_no_problems(find_connector_spec_problems(connector.kind, spec, has_secret=has_secret))
     read = parse_connector_spec(connector.kind, spec)
+    if not read.needs_secret:
+        _require_no_problems(
+            [
+                {"path": path, "message": "This authentication needs no secret: leave this out."}
+                for path in ("secret", "session_token")
+                if getattr(named, path) is not None
+            ]
+        )
     chosen = secrets.secret if read.needs_secret else None
     token = secrets.session_token if read.needs_secret else None
     if token is not None and connector.kind != Connector.Kind.AWS:

@@ -189,7 +189,7 @@ class NewConnector(ConnectorFormPage, ConnectorPage, CreatePage[Connector]):
                 kind=_get_kind(form),
                 spec=form.spec(),
                 secret=_get_or_create_secret(self.request, form, data["in_scope"], data["identifier"]),
-                session_token=data.get("session_token"),
+                session_token=_get_session_token(form),
             )
 
 
@@ -267,7 +267,7 @@ def _get_session_token(form: AnyConnectorForm) -> Secret | Literal[False] | None
     """Return the selected session token, False if the present one was deselected, or None."""
     if isinstance(form, AwsConnectorForm) and form.removes_session_token:
         return False
-    return form.cleaned_data.get("session_token")
+    return form.cleaned_data.get("session_token") if form.needs_secret else None
 
 
 def _list_testable(request: PageRequest, connectors: Sequence[Connector]) -> set[int]:

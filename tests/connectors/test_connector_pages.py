@@ -227,6 +227,9 @@ def test_a_session_token_is_removed_by_who_sees_it(
     assert post(client, **given).session_token == token
     assert post(client, secret=connector.secret.pk, session_token="").session_token is None
     post(client, **given)
+    # The fields of another authentication are hidden, and still sent.
+    assert post(client, **given, credentials="DefaultChain").session_token is None
+    post(client, **given)
     # Somebody who may not use the token is not offered it, and leaves it.
     editor = make_person("editor")
     role = Role.objects.create(scope=connector.scope, identifier="editor", name="Editor")

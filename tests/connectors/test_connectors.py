@@ -65,6 +65,22 @@ def test_a_role_is_assumed_with_a_key_or_with_what_the_process_finds(
     )
 
 
+@pytest.mark.parametrize("path", ["secret", "session_token"])
+def test_a_secret_that_nothing_needs_is_refused(
+    project: Scope, admin: User, connector: Connector, secret: Secret, path: str
+) -> None:
+    named: dict[str, Any] = {path: secret}
+    with pytest.raises(BadInput) as refusal:
+        create_connector(actor=admin, scope=project, identifier="own", name="Own", spec={}, **named)
+    [problem] = refusal.value.errors
+    assert problem == {"path": path, "message": "This authentication needs no secret: leave this out."}
+    with pytest.raises(BadInput):
+        update_connector(actor=admin, connector=connector, spec={}, **named)
+    update_connector(actor=admin, connector=connector, spec={})
+    connector.refresh_from_db()
+    assert connector.secret is None
+
+
 def test_the_default_chain_needs_nothing(project: Scope, admin: User) -> None:
     connector = create_connector(actor=admin, scope=project, identifier="own", name="Own", spec={})
     assert get_credentials(connector) == DefaultChain()
