@@ -1,7 +1,7 @@
 """Failure strategies of steps: error types, reactions, and the choice of a reaction."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -22,6 +22,7 @@ ERROR_TYPES = (
     "Verification",
 )
 FINAL_REACTIONS = ("Abort", "Ignore", "MarkAsFailure", "MarkAsSuccess", "StageRollback")
+_PASSING_REACTIONS = ("Ignore", "MarkAsSuccess")
 REACTIONS_AFTER_RETRIES = (*FINAL_REACTIONS, "ManualIntervention")
 REACTIONS = (*REACTIONS_AFTER_RETRIES, "Retry")
 
@@ -86,6 +87,13 @@ def choose_reaction(strategies: Iterable[Mapping[str, Any]], error: str) -> Fail
         if error in strategy["errors"] or ALL_ERRORS in strategy["errors"]:
             return read_reaction(strategy["action"])
     return DEFAULT_REACTION
+
+
+def hold_approval(reaction: FailureReaction) -> FailureReaction:
+    """Return the reaction to a failed approval: what would let the run pass becomes a rollback."""
+    if reaction.type in _PASSING_REACTIONS:
+        return DEFAULT_REACTION
+    return replace(reaction, then=hold_approval(reaction.then)) if reaction.then else reaction
 
 
 def read_reaction(record: Mapping[str, Any]) -> FailureReaction:

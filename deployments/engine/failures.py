@@ -22,7 +22,14 @@ from deployments.journal.non_aws_calls import stop_work
 from deployments.models import ActionRun, StepExecution
 from steps.actions.approvals import APPROVAL_EXPIRED, APPROVAL_REJECTED
 from steps.actions.base import ActionFailed
-from steps.failure_strategies import DEFAULT_REACTION, FailureReaction, choose_reaction, classify_error
+from steps.failure_strategies import (
+    DEFAULT_REACTION,
+    FailureReaction,
+    choose_reaction,
+    classify_error,
+    hold_approval,
+)
+from steps.kinds.approval import APPROVAL_TYPE
 from steps.kinds.registry import may_change_ecs_service
 from steps.states import TERMINAL_STATUSES, ActionState, Outcome, Status
 
@@ -322,9 +329,20 @@ def fail_step(
         reconcile_context.change(reconcile_context.execution, failure=notes, outcome=failure.outcome)
     with reconcile_context.commit(reload=True):
         stop_work(step)
-        apply_reaction(
-            reconcile_context, step, choose_reaction(step.failure_strategies, _get_error_type(failure))
-        )
+        apply_reaction(reconcile_context, step, _choose_reaction(reconcile_context, step, failure))
+
+
+def _choose_reaction(
+    reconcile_context: ReconcileContext, step: StepExecution, failure: ActionFailed
+) -> FailureReaction:
+    chosen = choose_reaction(step.failure_strategies, _get_error_type(failure))
+    if step.type != APPROVAL_TYPE:
+        return chosen
+    held = hold_approval(chosen)
+    if held != chosen:
+        text = "An approval is neither ignored nor marked as success: the stage is rolled back instead"
+        append_log(reconcile_context, step, text, "warning")
+    return held
 
 
 def _has_failed_before(reconcile_context: ReconcileContext) -> bool:

@@ -43,14 +43,12 @@ def list_choices(step: StepExecution) -> tuple[str, ...]:
     A step that waits for AWS may be skipped if its last action has finished its writes. Otherwise a skip
     could leave a write with an unknown result; such a step can be aborted.
     """
+    choices: tuple[str, ...] = (InterruptKind.SKIP,) if _is_waiting(step) else ()
     if step.intervention is not None:
         choices = _CHOICES.get(step.intervention["kind"], ())
-        return (
-            tuple(choice for choice in choices if choice not in _BYPASSING_DECISIONS)
-            if step.type == APPROVAL_TYPE
-            else choices
-        )
-    return (InterruptKind.SKIP,) if _is_waiting(step) else ()
+    if step.type != APPROVAL_TYPE:
+        return choices
+    return tuple(choice for choice in choices if choice not in _BYPASSING_DECISIONS)
 
 
 def _is_waiting(step: StepExecution) -> bool:

@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import pytest
 import yaml
@@ -382,6 +383,48 @@ def test_a_failed_approval_is_not_waved_through_and_a_retry_asks_again(panel: Pa
     assert panel.decide(panel.alice, second).status_code == 202
     panel.drive.until_over(execution)
     assert execution.status == "SUCCESS"
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"type": "Ignore"},
+        {"type": "MarkAsSuccess"},
+        {
+            "type": "ManualIntervention",
+            "spec": {"timeout": "1m", "onTimeout": {"action": {"type": "Ignore"}}},
+        },
+    ],
+    ids=["ignored", "marked as success", "nobody decides"],
+)
+def test_a_failure_strategy_lets_nothing_pass_that_was_rejected(panel: Panel, action: dict[str, Any]) -> None:
+    panel.insert_approval(failureStrategies=[{"onFailure": {"errors": ["AllErrors"], "action": action}}])
+    execution = panel.start()
+    assert panel.decide(panel.alice, panel.get_approval(execution), "reject").status_code == 202
+    panel.drive.until_over(execution)
+    assert execution.status == "APPROVAL_REJECTED"
+    assert not panel.drive.effects()
+    [line] = [line for line in panel.drive.log(execution) if "neither ignored" in line]
+    assert line == "An approval is neither ignored nor marked as success: the stage is rolled back instead"
+
+
+def test_a_rejected_approval_that_is_asked_again_soon_is_not_skipped(panel: Panel) -> None:
+    retry = {
+        "type": "Retry",
+        "spec": {
+            "retryCount": 1,
+            "retryIntervals": ["1h"],
+            "onRetryFailure": {"action": {"type": "Abort"}},
+        },
+    }
+    panel.insert_approval(failureStrategies=[{"onFailure": {"errors": ["AllErrors"], "action": retry}}])
+    execution = panel.start()
+    assert panel.decide(panel.alice, panel.get_approval(execution), "reject").status_code == 202
+    panel.drive.pass_time(3)
+    execution.refresh_from_db()
+    assert execution.stages.get().steps.get(identifier="ask").retry_at is not None
+    with pytest.raises(Conflict):
+        decide_step(actor=panel.drive.deployer, execution=execution, step="ask", decision="SKIP")
 
 
 def test_a_worker_that_dies_around_a_decision_loses_and_repeats_nothing(panel: Panel) -> None:
