@@ -76,6 +76,11 @@ def match_tags(tags: Sequence[str], pattern: str) -> list[str]:
     return sorted(matches, key=build_tag_sort_key, reverse=True)
 
 
+def describe_image(artifact: Mapping[str, Any]) -> str:
+    """Return the log line about the image of a run with its digest."""
+    return f"The image {artifact['image']}:{artifact['tag']} has the digest {artifact['digest']}"
+
+
 def get_newest_tag(tags: Sequence[str], pattern: str) -> str:
     """Return the highest tag that matches a pattern."""
     return next(iter(match_tags(tags, pattern)), "")

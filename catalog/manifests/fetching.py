@@ -18,8 +18,9 @@ from delegates.access.remedies import find_site_remedy
 from guards.limits import MANIFEST_FILES_BYTES
 from rbac.models import Scope
 from steps.actions.base import ActionFailed
-from steps.expressions import BadExpressionError, resolve_expressions
+from steps.expressions import BadExpressionError, find_paths, resolve_expressions
 
+_ROOTS_OF_STEPS = ("execution", "provisioner", "steps")
 AS_OF, NOT_KEPT = "as_of", "not_kept_by"
 
 
@@ -102,6 +103,12 @@ def build_fetch_request(rows: Sequence[FetchRow]) -> dict[str, Any]:
     first = rows[0]
     place = get_store(first["store"]).build_request(first["place"])
     return {"connector": first["connector_id"], **place, "paths": list_paths(rows)}
+
+
+def depends_on_steps(row: FetchRow) -> bool:
+    """Return whether a location names outputs of steps, which only the run knows."""
+    location = {"place": row.get("place"), "paths": list(row["paths"])}
+    return any(path.partition(".")[0] in _ROOTS_OF_STEPS for _, path in find_paths(location))
 
 
 def read_local_files(

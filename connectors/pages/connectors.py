@@ -189,7 +189,7 @@ class NewConnector(ConnectorFormPage, ConnectorPage, CreatePage[Connector]):
                 kind=_get_kind(form),
                 spec=form.spec(),
                 secret=_get_or_create_secret(self.request, form, data["in_scope"], data["identifier"]),
-                session_token=_get_session_token(form),
+                session_token=_get_session_token(form) or None,
             )
 
 

@@ -24,21 +24,46 @@ StageCallerFinder = Callable[[StageExecution], Caller | None]
 """The way to AWS of a stage; None where only a run can take it."""
 PlannedSteps = dict[tuple[str, str], dict[str, Any]]
 """What each step would do, by the identifiers of its stage and its own."""
-RemainingPreview = Callable[[StepExecution, list[tuple[StageExecution, Caller]]], tuple[PlannedSteps, str]]
+
+
+@dataclass(frozen=True)
+class PlannedSource:
+    """Manifest whose files a plan has read: of a step, or, without one, a row in the sources of a stage."""
+
+    stage: StageExecution
+    step: StepExecution | None
+    number: int
+    row: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RemainingEffects:
+    """What the later steps of some stages would do, its hash with hidden values, and what it depends on."""
+
+    steps: PlannedSteps
+    exact: str
+    artifact: dict[str, Any]
+    """The image of the execution, with the digest if a step reads it."""
+    sources: list[PlannedSource]
+
+
+RemainingPreview = Callable[[StepExecution, list[tuple[StageExecution, Caller]]], RemainingEffects]
 _remaining_previews: list[RemainingPreview] = []
 
 
 def register_remaining_preview(try_out: RemainingPreview) -> None:
-    """Register the function that previews the later steps of some stages, and hashes the result."""
+    """Register the function that previews the later steps of some stages."""
     _remaining_previews[:] = [try_out]
 
 
 @dataclass(frozen=True)
 class ApprovalPlan:
-    """Planned effects as JSON, and their hash."""
+    """Planned effects as JSON, their hash, and the image and the files that they are planned with."""
 
     document: dict[str, Any]
     diff: str
+    artifact: dict[str, Any]
+    sources: list[PlannedSource]
 
 
 def build_approval_plan(step: StepExecution, way_of: StageCallerFinder) -> ApprovalPlan:
@@ -48,15 +73,16 @@ def build_approval_plan(step: StepExecution, way_of: StageCallerFinder) -> Appro
     """
     rows = _stages_from(step)
     ways = [(stage, way) for stage in rows if (way := way_of(stage)) is not None]
-    effects, exact = _remaining_previews[0](step, ways)
+    effects = _remaining_previews[0](step, ways)
     tried = {stage.pk for stage, _ in ways}
     stages = [{**_stage(stage, step), "tried": stage.pk in tried} for stage in rows]
     for stage in stages:
         for planned_step in stage["steps"]:
-            planned_step["would"] = effects.get((stage["identifier"], planned_step["identifier"]))
-    document = {"artifact": step.stage.execution.artifact, "stages": stages}
-    text = json.dumps([document, exact], sort_keys=True, default=str)
-    return ApprovalPlan(document, hashlib.sha256(text.encode()).hexdigest())
+            planned_step["would"] = effects.steps.get((stage["identifier"], planned_step["identifier"]))
+    document = {"artifact": effects.artifact, "stages": stages}
+    text = json.dumps([document, effects.exact], sort_keys=True, default=str)
+    diff = hashlib.sha256(text.encode()).hexdigest()
+    return ApprovalPlan(document, diff, effects.artifact, effects.sources)
 
 
 def find_stage_caller(context: "EngineStepContext", stage: StageExecution) -> Caller | None:
@@ -70,16 +96,30 @@ def find_stage_caller(context: "EngineStepContext", stage: StageExecution) -> Ca
         return None
     own = context.reconcile_context.stage
     if (stage.connector_id, stage.region) == (own.connector_id, own.region):
-        return (
-            cast("DirectAwsAccess", context.reconcile_context.get_aws_access(context.step))
-            if context.delegate_calls is None
-            else context.caller
-        )
+        if context.delegate_calls is not None:
+            return context.caller
+        aws_access = context.reconcile_context.get_aws_access(context.step)
+        return _DirectStageCaller(context.caller, cast("DirectAwsAccess", aws_access))
     try:
         aws_access = context.runtime.open_aws_access(stage.connector, stage.region)
     except ConnectorUnavailable:
         return None
-    return _OtherStageCaller(context.caller, stage) if hasattr(aws_access, "queue") else aws_access
+    if hasattr(aws_access, "queue"):
+        return _OtherStageCaller(context.caller, stage)
+    return _DirectStageCaller(context.caller, aws_access)
+
+
+@dataclass(frozen=True)
+class _DirectStageCaller:
+    """Caller of a stage whose AWS calls this process makes; images and files are read by the action."""
+
+    caller: Caller
+    aws_access: DirectAwsAccess
+
+    def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer. Raises as the action's own calls do."""
+        caller = self.caller if service == DELEGATE_SERVICE else self.aws_access
+        return caller.call(service, operation, params)
 
 
 @dataclass(frozen=True)
@@ -91,6 +131,8 @@ class _OtherStageCaller:
 
     def call(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer. Raises as the action's own calls do."""
+        if service == DELEGATE_SERVICE:
+            return self.caller.call(service, operation, params)
         stage = self.stage
         location = {"connector": stage.connector_id, "region": stage.region, "environment": stage.environment}
         request = {"service": service, "operation": operation, "params": dict(params)}

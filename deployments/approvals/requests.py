@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from django.db.models import QuerySet
 
+from catalog.artifacts.image_sources import describe_image
+from catalog.manifests.fetching import describe_fetch
 from deployments.approvals.executors import list_executors
 from deployments.approvals.links import build_approval_link
 from deployments.approvals.live import publish_approvals_changed
 from deployments.approvals.plan import ApprovalPlan, build_approval_plan, find_stage_caller
 from deployments.approvals.verdicts import ApprovalTally, tally_decisions
 from deployments.engine.reconcile_context import ReconcileContext, update_execution_status
+from deployments.engine.steps.inputs import describe_version, needs_digest
 from deployments.execution.events import notify_approval
 from deployments.models import Approval, StepExecution
 from pipelines.definition.approver_groups import describe_unknown_group, find_groups
@@ -118,7 +121,29 @@ class ApprovalRequester:
         if row.plan_hash and row.plan_hash != ahead.diff:
             text = "The plan has changed: review and approve it again"
             self._context.log(text, "warning")
+        self._pin_inputs(ahead)
         self._checked = (row, ahead)
+
+    def _pin_inputs(self, ahead: ApprovalPlan) -> None:
+        """Let the run use the image and the files of its first plan, which the approvers see.
+
+        Written with the plan. What a step reads at a location that only the run knows is read then.
+        """
+        context, reconcile_context = self._context, self._context.reconcile_context
+        if needs_digest(reconcile_context.execution.artifact) and not needs_digest(ahead.artifact):
+            reconcile_context.pin_artifact(ahead.artifact)
+            context.log(describe_image(ahead.artifact))
+        steps = {step.pk: step for step in reconcile_context.rows.all_steps}
+        stages = {stage.pk: stage for stage in reconcile_context.rows.stages}
+        for source in ahead.sources:
+            if source.step is None:
+                reconcile_context.pin_source(source.number, source.row, stages[source.stage.pk])
+            else:
+                reconcile_context.pin_own_source(steps[source.step.pk], source.row)
+        for line in dict.fromkeys(
+            describe_version(source.row) or describe_fetch(source.row) for source in ahead.sources
+        ):
+            context.log(line)
 
     def _rows(self, key: str) -> QuerySet[Approval]:
         return Approval.objects.filter(step=self._context.step, attempt=self._context.attempt, key=key)

@@ -146,9 +146,11 @@ class ReconcileContext:
         self.rows.add_events(self._events)
         self._events = []
 
-    def pin_source(self, number: int, source: dict[str, Any]) -> dict[str, Any]:
-        """Pin the fetched files of a manifest for the stage; the first ones stay."""
-        stage = self.stage
+    def pin_source(
+        self, number: int, source: dict[str, Any], stage: StageExecution | None = None
+    ) -> dict[str, Any]:
+        """Pin the fetched files of a manifest for the stage, or for another one; the first ones stay."""
+        stage = stage or self.stage
         if not stage.sources[number].get("texts"):
             stage.sources[number] = source
             self.rows.add_write(lambda: self.change(stage, sources=store_texts(stage, stage.sources)))
@@ -160,7 +162,7 @@ class ReconcileContext:
         if not step.spec[name][FROZEN_KEY].get("texts"):
             step.spec = {**step.spec, name: {FROZEN_KEY: source}}
             self.rows.add_write(
-                lambda: self.change(step, spec=store_own_texts(self.stage, step.type, step.spec))
+                lambda: self.change(step, spec=store_own_texts(step.stage, step.type, step.spec))
             )
         return dict(step.spec[name][FROZEN_KEY])
 

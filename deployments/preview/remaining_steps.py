@@ -7,7 +7,7 @@ from typing import Any
 
 from aws.caller import Caller
 from aws.preview import PreviewCaller, ReadBudget
-from deployments.approvals.plan import PlannedSteps
+from deployments.approvals.plan import PlannedSource, PlannedSteps, RemainingEffects
 from deployments.engine.action_phases import read_action
 from deployments.engine.steps.scheduler import read_flow
 from deployments.execution.planning.rows import PlannedStep
@@ -33,16 +33,17 @@ from web.clock import get_database_time
 
 def preview_remaining_steps(
     approval_step: StepExecution, callers: list[tuple[StageExecution, Caller]]
-) -> tuple[PlannedSteps, str]:
-    """Return the preview of each later step in the stages with a caller, and its hash.
+) -> RemainingEffects:
+    """Return the preview of each later step in the stages with a caller.
 
-    The hash includes hidden values. Raises the errors of the callers other than `AwsError`.
+    Raises the errors of the callers other than `AwsError`.
     """
     remaining = _RemainingDryRun(approval_step)
     for stage, caller in callers:
         remaining.run(stage, caller)
     text = json.dumps(remaining.exact, sort_keys=True, default=str)
-    return remaining.documents, hashlib.sha256(text.encode()).hexdigest()
+    exact = hashlib.sha256(text.encode()).hexdigest()
+    return RemainingEffects(remaining.documents, exact, remaining.artifact, remaining.sources)
 
 
 _OTHER_REGION = "It makes its calls in a region of its own, which is not asked for this."
@@ -54,6 +55,8 @@ class _RemainingDryRun:
     def __init__(self, approval_step: StepExecution) -> None:
         self.documents: PlannedSteps = {}
         self.exact: list[Any] = []
+        self.artifact = approval_step.stage.execution.artifact
+        self.sources: list[PlannedSource] = []
         self._approval_step = approval_step
         # Parallel steps continue regardless of the decision; later steps need their planned outputs.
         self._parallel_steps = read_flow(approval_step.stage).list_parallel_steps(approval_step)
@@ -67,6 +70,8 @@ class _RemainingDryRun:
             (stage.connector_id, stage.region), PreviewCaller(aws_caller, self._budget)
         )
         started_at = self._approval_step.started_at or get_database_time()
+        # Each stage has its own copy of the execution.
+        stage.execution.artifact = self.artifact
         stage_data = PreviewedStageData(stage.execution, stage, caller, build_stage_mask(stage), started_at)
         forecast = StageForecast(stage.execution, stage, has_failed=has_failed(stage))
         for step in _list_steps(stage):
@@ -75,6 +80,8 @@ class _RemainingDryRun:
             else:
                 self._preview(stage_data, step, forecast.forecast_step(step))
         self._outputs |= stage_data.get_step_outputs()
+        self.artifact = stage.execution.artifact
+        self.sources += stage_data.fetched_sources
 
     def _is_behind(self, step: StepExecution) -> bool:
         is_own = step.stage_id == self._approval_step.stage_id

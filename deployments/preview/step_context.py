@@ -9,6 +9,7 @@ from typing import Any
 from aws.apis.iam import StsClient
 from aws.preview import PlannedCall, PreviewCaller, PreviewLimitReached
 from catalog.manifests import fetching
+from deployments.approvals.plan import PlannedSource
 from deployments.engine.service_locks import build_parallel_conflict
 from deployments.engine.steps import inputs as step_inputs
 from deployments.engine.steps.manifest_policies import check_manifest_policies
@@ -89,22 +90,25 @@ class PreviewedStageData:
     started_at: datetime = field(default_factory=get_database_time)
     """Time of all steps: a repeated preview makes the same calls, so that recorded answers belong to them."""
     steps: list[PreviewedStepData] = field(default_factory=list)
+    fetched_sources: list[PlannedSource] = field(default_factory=list)
+    """Manifests that were read, at locations that no step of the run determines."""
 
     def get_step_outputs(self) -> dict[str, Any]:
         return {step_data.step.identifier: {"output": step_data.outputs} for step_data in self.steps}
 
 
 class PreviewStepInputs:
-    """Inputs of a previewed step; `own` are its own manifests, `get_values` the values of expressions."""
+    """Inputs of a previewed step; `get_values` returns the values of expressions."""
 
     def __init__(
         self,
         stage_data: PreviewedStageData,
-        own: list[dict[str, Any]],
+        step: StepExecution,
         get_values: Callable[[], Mapping[str, Any]],
     ) -> None:
         self._stage_data = stage_data
-        self._own = own
+        self._step = step
+        self._own = list(list_frozen_sources(step.type, step.spec))
         self._get_values = get_values
 
     def list_sources(self, kind: str) -> tuple[ManifestSource, ...]:
@@ -138,14 +142,25 @@ class PreviewStepInputs:
         execution, stage = self._stage_data.execution, self._stage_data.stage
         if step_inputs.needs_digest(execution.artifact):
             execution.artifact = step_inputs.resolve_image(execution.artifact, self._call_site)
-        rows = self._own if step_inputs.has_own_manifest(self._own, kind) else stage.sources
+        is_own = step_inputs.has_own_manifest(self._own, kind)
+        rows = self._own if is_own else stage.sources
+        if not is_own:
+            for number, row in fetching.read_local_files(rows, kind, execution.scope):
+                self._keep(rows, number, row, is_own=is_own)
         if not (groups := fetching.group_by_location(rows, kind)):
             return
         values = {**step_inputs.build_expression_values(execution, stage), **self._get_values()}
         for number, row in fetching.fetch_groups(
             rows, groups, values, lambda params: self._call_site(FETCH_FILES, params)
         ):
-            rows[number] = row
+            self._keep(rows, number, row, is_own=is_own)
+
+    def _keep(self, rows: list[dict[str, Any]], number: int, row: dict[str, Any], *, is_own: bool) -> None:
+        """Use a manifest with its files from now on."""
+        if not fetching.depends_on_steps(rows[number]):
+            step = self._step if is_own else None
+            self._stage_data.fetched_sources.append(PlannedSource(self._stage_data.stage, step, number, row))
+        rows[number] = row
 
     def _call_site(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         # Not a call of the run's connector, so the preview does not show it.
@@ -200,9 +215,7 @@ class PreviewStepContext(AwsClients):
         self._step_data = step_data
         self._number = number
         self._outputs = outputs
-        self.step_inputs = PreviewStepInputs(
-            stage_data, list(list_frozen_sources(step_data.step.type, step_data.step.spec)), self._get_values
-        )
+        self.step_inputs = PreviewStepInputs(stage_data, step_data.step, self._get_values)
         self.progress: dict[str, Any] = {}
 
     @property

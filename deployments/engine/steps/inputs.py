@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aws.errors import NotFound, Undelivered
-from catalog.artifacts.image_sources import get_newest_tag
+from catalog.artifacts.image_sources import describe_image, get_newest_tag
 from catalog.manifests import fetching
 from catalog.manifests.checks import ManifestProblem, check_manifest, check_with_task_definition
 from catalog.manifests.cloudformation_templates import render_template
@@ -477,8 +477,7 @@ class EngineStepInputs:
         if needs_digest(artifact_row) and self._is_first(name):
             artifact = resolve_image(self._context.save_for_rollback(name, artifact_row), self._call_site)
             self._reconcile_context.pin_artifact(artifact)
-            image = f"{artifact['image']}:{artifact['tag']}"
-            self._context.log(f"The image {image} has the digest {artifact['digest']}")
+            self._context.log(describe_image(artifact))
 
     def _call_site(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         return self._context.caller.call(DELEGATE_SERVICE, operation, params)
