@@ -59,7 +59,7 @@ class RunPhase:
 
 @dataclass(frozen=True)
 class TerraformCloudRun:
-    """Run as returned by the API; `variables` are HCL."""
+    """Run as returned by the API; `variables` are HCL, `targets` the only resources it concerns, if any."""
 
     id: str
     status: str
@@ -74,6 +74,7 @@ class TerraformCloudRun:
     plan: RunPhase = RunPhase()
     apply: RunPhase = RunPhase()
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    targets: tuple[str, ...] = ()
 
     @property
     def is_over(self) -> bool:
@@ -116,6 +117,7 @@ def parse_run(document: Mapping[str, Any]) -> TerraformCloudRun:
         _parse_phase(_get_related_id(relations, "plan"), included),
         _parse_phase(_get_related_id(relations, "apply"), included),
         data,
+        tuple(target for target in attributes.get("target-addrs") or () if isinstance(target, str)),
     )
 
 

@@ -58,10 +58,14 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
     """Create the run that restores the configuration from before `run`; its id is output `rollbackRunId`."""
     context = cloud.context
     workspace, before_id = str(context.load_for_rollback("workspace")), _get_applied_before(context, run.id)
+    targets: tuple[str, ...] = ()
     if before_id:
         before = cloud.run(before_id)
+        _require_known_configuration(run, before)
         is_destroy, configuration, variables = before.is_destroy, before.configuration, before.variables
-        context.log(f"Applying again what run {before_id} applied")
+        targets = run.targets
+        to = f" to {', '.join(targets)}" if targets else ""
+        context.log(f"Applying again what run {before_id} applied{to}")
     elif context.load_for_rollback("state before"):
         raise ActionFailed(
             "NOTHING_TO_GO_BACK_TO",
@@ -72,11 +76,13 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
         is_destroy, configuration, variables = True, run.configuration, run.variables
         context.log(f"Nothing was there before run {run.id}: its resources are destroyed")
     marker = context.save_for_rollback("rollback mark", f"{context.intent} back {context.now():%Y%m%d%H%M%S}")
-    attributes = {
+    attributes: dict[str, Any] = {
         "message": f"Rolled back by Slipway: run {run.id} [Slipway {marker}]",
         "auto-apply": True,
         "is-destroy": is_destroy,
     }
+    if targets:
+        attributes["target-addrs"] = list(targets)
     body = {
         "data": {
             "type": "runs",
@@ -89,6 +95,16 @@ def start_rollback_run(cloud: TerraformCloud, run: TerraformCloudRun) -> None:
         f"Run {rollback_run.id} is created in workspace {context.load_for_rollback('workspace name')}"
     )
     context.set_outputs(rollbackRunId=rollback_run.id)
+
+
+def _require_known_configuration(run: TerraformCloudRun, before: TerraformCloudRun) -> None:
+    """Raise `ActionFailed` if the run before was limited to other resources than this one changed."""
+    if before.targets and not (run.targets and set(run.targets) <= set(before.targets)):
+        raise ActionFailed(
+            "NOTHING_TO_GO_BACK_TO",
+            f"Run {before.id}, the last one before this step, applied only {', '.join(before.targets)}. No "
+            "configuration shows what the other resources were: decide in Terraform Cloud what to apply.",
+        )
 
 
 def is_rollback_run_over(cloud: TerraformCloud, run_id: str) -> bool:

@@ -55,6 +55,30 @@ def test_what_was_applied_before_is_applied_again(
     assert first_run["data"]["attributes"]["message"] != attributes["message"]
 
 
+@pytest.mark.parametrize(
+    ("applied_before", "outcome"),
+    [([], "ROLLED_BACK"), (["aws_vpc.main", "aws_eip.nat"], "ROLLED_BACK"), (["aws_eip.nat"], "FAILED")],
+    ids=["the whole workspace", "these and others", "others"],
+)
+def test_only_the_resources_of_the_run_come_back_if_their_configuration_is_known(
+    ready: Write,
+    drive: Drive,
+    terraform_cloud: TerraformCloudServer,
+    applied_before: list[str],
+    outcome: str,
+) -> None:
+    earlier(terraform_cloud).attributes["target-addrs"] = applied_before
+    execution = ready(text_of(run_step("targets: [aws_vpc.main]"), FAILS)).run()
+    assert execution.outcome == outcome, drive.log(execution)
+    back = [request["data"]["attributes"] for request in terraform_cloud.sent("POST", "^runs$")[1:]]
+    if outcome == "ROLLED_BACK":
+        [attributes] = back
+        assert attributes["target-addrs"] == ["aws_vpc.main"]
+    else:
+        assert back == []
+        assert any("applied only aws_eip.nat" in line for line in drive.log(execution))
+
+
 def test_what_was_made_where_nothing_was_is_destroyed(
     ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
 ) -> None:
