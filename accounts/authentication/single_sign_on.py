@@ -155,8 +155,16 @@ def _sync_groups(user: User, claims: Mapping[str, Any]) -> None:
     """Make the user a member of exactly the groups that the provider names."""
     if not has_provider_groups():
         return
-    claim = claims.get(settings.OIDC_GROUPS_CLAIM)
-    names = [name for name in claim if _is_valid_name(name)] if isinstance(claim, list) else []
+    claim, elsewhere = claims.get(settings.OIDC_GROUPS_CLAIM), claims.get("_claim_names")
+    if claim is None and isinstance(elsewhere, Mapping) and settings.OIDC_GROUPS_CLAIM in elsewhere:
+        # https://openid.net/specs/openid-connect-core-1_0.html#AggregatedDistributedClaims
+        raise SignOnFailed(
+            "The provider keeps back the groups of your user, usually because there are too many. Ask an "
+            "administrator to let it return only the groups of this application."
+        )
+    # Some providers return a single group as text.
+    listed = [claim] if isinstance(claim, str) else claim
+    names = [name for name in listed if _is_valid_name(name)] if isinstance(listed, list) else []
     if len(names) > SIGN_ON_GROUPS:
         raise SignOnFailed(
             f"The provider returned more than {SIGN_ON_GROUPS} for your user. Ask an administrator to "

@@ -157,6 +157,22 @@ def test_groups_are_those_that_the_provider_names_today(provider: Provider):
     entry = AuditEntry.objects.filter(action="user.follow_groups").latest("pk")
     assert (entry.before, entry.after) == ({"groups": ["/dev"]}, {"groups": ["/ops"]})
 
+    provider.add_user("u-7", preferred_username="gina", groups="/dev")
+    sign_in(Client(), "u-7")
+    assert {group.identifier for group in gina.user_groups.all()} == {"dev", "own"}
+
+
+def test_who_has_more_groups_than_the_provider_returns_loses_none(provider: Provider):
+    group = UserGroup.objects.create(
+        scope=Scope.objects.account(), identifier="dev", name="Dev", external_name="/dev"
+    )
+    provider.add_user("u-7", preferred_username="gina", groups=["/dev"])
+    sign_in(Client(), "u-7")
+    provider.add_user("u-7", preferred_username="gina", _claim_names={"groups": "src1"})
+    refusal = sign_in(Client(), "u-7")
+    assert (refusal.status_code, "keeps back the groups" in refusal.content.decode()) == (403, True)
+    assert list(User.objects.get(username="gina").user_groups.all()) == [group]
+
 
 def test_who_unlinks_the_provider_leaves_its_groups(provider: Provider):
     scope = Scope.objects.account()
