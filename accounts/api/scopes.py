@@ -133,7 +133,8 @@ class BaseProjectListView(BaseApiView):
 
     def create_project(self, org: str, data: dict[str, Any]) -> Response:
         """Create a project in the organization. The caller must be a member."""
-        parent = self.get_row(list_member_scopes(self.principal), path=build_scope_path(org, ""))
+        organizations = list_member_scopes(self.principal).filter(kind=Scope.Kind.ORGANIZATION)
+        parent = self.get_row(organizations, path=build_scope_path(org, ""))
         project = operations.create_project(actor=self.principal, organization=parent, **data)
         return Response(ScopeDocument(project).data, status=201)
 

@@ -24,6 +24,9 @@ def create_organization(*, actor: User | None, identifier: str, name: str) -> Sc
 def create_project(*, actor: User | None, organization: Scope, identifier: str, name: str) -> Scope:
     """Add a project to an organization. Raises `ValidationError`, `Forbidden`, `NotVisible`."""
     require_permission(actor, "core_project_edit", organization)
+    # Grants reach two levels below the account: they would not hold in a project inside a project.
+    if organization.kind != Scope.Kind.ORGANIZATION:
+        raise ValidationError(f"{organization.path} is not an organization. Projects belong to one.")
     return _create_scope(actor, Scope.Kind.PROJECT, organization, identifier, name)
 
 

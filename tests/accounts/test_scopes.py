@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 from deployments.models import Execution
 from guards.limits import PROJECTS
 from rbac.models import AuditEntry, Scope, User
-from rbac.operations import archive_scope, restore_scope
+from rbac.operations import archive_scope, create_project, restore_scope
 from tests.api.sample_project import make_world
 from tests.fixtures.people import make_person
 
@@ -39,6 +39,15 @@ def test_what_is_not_known_or_taken_is_refused_by_its_name(admin: User, project:
     )
     duplicate = api.post("/api/v1/projects", SHOP | {"identifier": "demo"}, format="json")
     assert "already exists" in duplicate.json()["errors"][0]["message"]
+
+
+def test_a_project_admin_makes_no_project_inside_a_project(project: Scope, call: Call):
+    pia = make_person("pia", "project_admin", project)
+    answer = call(pia).post("/api/v1/projects", SHOP | {"org": "default/demo"}, format="json")
+    assert answer.status_code == 404
+    with pytest.raises(ValidationError, match="account/default/demo is not an organization"):
+        create_project(actor=pia, organization=project, identifier="shop", name="Shop")
+    assert not Scope.objects.filter(parent=project).exists()
 
 
 def test_all_projects_are_listed_and_narrowed(admin: User, project: Scope, other_project: Scope, call: Call):
