@@ -69,8 +69,7 @@ class ServiceAccountDetailView(BaseApiView):
     @extend_schema(request=ServiceAccountChange, responses=ServiceAccountDocument)
     def patch(self, request: Request, pk: int) -> Response:
         account = self._get_account(pk)
-        data = {"name": account.name, "description": account.description}
-        data |= self.get_validated_body(ServiceAccountChange)
+        data = self.get_validated_body(ServiceAccountChange)
         changed = operations.update_service_account(actor=self.principal, account=account, **data)
         return Response(ServiceAccountDocument(changed).data)
 

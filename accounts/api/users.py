@@ -129,13 +129,9 @@ class UserGroupDetailView(BaseApiView):
         selectable_users = User.objects.filter(
             Q(pk__in=list_visible_users(self.principal).values("pk")) | Q(pk__in=group.users.values("pk"))
         )
-        operations.update_user_group(
-            actor=self.principal,
-            group=group,
-            name=data.get("name", group.name),
-            external_name=data.get("external_name", group.external_name),
-            users=_get_users(data["users"], selectable_users) if "users" in data else None,
-        )
+        if "users" in data:
+            data["users"] = _get_users(data["users"], selectable_users)
+        operations.update_user_group(actor=self.principal, group=group, **data)
         return Response(_build_group_document(group.pk))
 
     @extend_schema(responses={204: None})

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from guards.limits import NAME_CHARACTERS
 from rbac.models import User
 from web.forms.page_forms import PageForm, ScopeField
-from web.forms.resource_forms import IdentifierField, ScopedForm
+from web.forms.resource_forms import IdentifierField, ScopedForm, VersionField
 
 
 class UserGroupForm(PageForm):
@@ -22,6 +22,7 @@ class UserGroupForm(PageForm):
         help_text="Name of the group at the provider. It then manages the members at each sign-in.",
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
     )
+    version = VersionField()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, auto_id="group-%s", **kwargs)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -39,9 +40,9 @@ from web.forms.resource_pages import (
     ConfirmPage,
     CreatePage,
     DeletePage,
-    EditPage,
     Obstacle,
     ResourcePage,
+    VersionedEditPage,
 )
 from web.http.pagination import paginate_queryset
 
@@ -123,7 +124,7 @@ class NewUserGroup(UserGroupPage, CreatePage[UserGroup]):
         )
 
 
-class EditUserGroup(UserGroupPage, EditPage[UserGroup]):
+class EditUserGroup(UserGroupPage, VersionedEditPage[UserGroup]):
     """Rename a group, or link it to a group of the provider."""
 
     form_class = UserGroupForm
@@ -135,9 +136,10 @@ class EditUserGroup(UserGroupPage, EditPage[UserGroup]):
 
     def save(self, form: UserGroupForm) -> UserGroup:
         """Save the group."""
-        with explain_escalation(MORE_PERMISSIONS, "external_name"):
+        with explain_escalation(MORE_PERMISSIONS, "external_name"), transaction.atomic():
+            self.lock_opened_version(form)
             return operations.update_user_group(
-                actor=self.request.user, group=self.object, **form.cleaned_data
+                actor=self.request.user, group=self.object, **self.get_entered(form)
             )
 
 

@@ -143,6 +143,7 @@ class UserGroup(NamedModel):
     users = models.ManyToManyField(User, blank=True, related_name="user_groups")
     # The provider's name of the group, which then manages its members.
     external_name = models.CharField(max_length=255, blank=True)
+    version = models.PositiveIntegerField(default=1, db_default=1, editable=False)
 
     class Meta:
         constraints = [

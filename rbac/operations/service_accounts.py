@@ -39,19 +39,23 @@ def create_service_account(
 
 @transaction.atomic
 def update_service_account(
-    *, actor: User | None, account: ServiceAccount, name: str, description: str
+    *, actor: User | None, account: ServiceAccount, name: str | None = None, description: str | None = None
 ) -> ServiceAccount:
-    """Rename a service account; its identifier never changes."""
+    """Change name and description of a service account; what is None stays as it is stored.
+
+    Raises `ValidationError`, `Forbidden`, `NotVisible`.
+    """
     require_permission(actor, "core_serviceaccount_edit", account.scope)
-    before = _build_audit_values(account)
-    account.name, account.description = name, description
+    stored = lock_row(account)
+    account.name = stored.name if name is None else name
+    account.description = stored.description if description is None else description
     account.full_clean()
     account.save(update_fields=["name", "description"])
     audit.record_audit_entry(
         actor=actor,
         action="serviceaccount.update",
         thing=account,
-        before=before,
+        before=_build_audit_values(stored),
         after=_build_audit_values(account),
     )
     return account

@@ -65,11 +65,11 @@ def update_user_group(
     *,
     actor: User | None,
     group: UserGroup,
-    name: str,
-    external_name: str,
+    name: str | None = None,
+    external_name: str | None = None,
     users: Iterable[User] | None = None,
 ) -> UserGroup:
-    """Update name and members of a group; without `users` its members stay.
+    """Update name and members of a group; what is None stays as it is stored.
 
     A new `external_name` removes all members: the next sign-on adds those whom the provider names. Members
     receive the group's roles, so the actor needs all their permissions. Raises `ValidationError`, also for
@@ -78,6 +78,8 @@ def update_user_group(
     require_permission(actor, MANAGE_USER_GROUPS, group.scope)
     stored, members = lock_row(group), None if users is None else list(users)
     before = _build_audit_values(stored)
+    name = stored.name if name is None else name
+    external_name = stored.external_name if external_name is None else external_name
     changed = members is not None and {user.pk for user in members} != set(
         group.users.values_list("pk", flat=True)
     )
@@ -86,11 +88,11 @@ def update_user_group(
         refuse_role_escalation(actor, group.assignments.all())
     if is_linked_anew:
         _require_provider_groups()
-    group.name, group.external_name = name, external_name
+    group.name, group.external_name, group.version = name, external_name, stored.version + 1
     group.full_clean(validate_constraints=False)
     # A new link removes the members anyway.
     _validate_members(group, are_changed=changed and (bool(members) or not is_linked_anew))
-    _save(group, fields=["name", "external_name"])
+    _save(group, fields=["name", "external_name", "version"])
     if is_linked_anew:
         group.users.clear()
     elif changed and members is not None:

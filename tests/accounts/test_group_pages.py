@@ -100,7 +100,8 @@ def test_a_group_is_created_renamed_and_deleted(org_admin: User, organization: S
     group = UserGroup.objects.get(identifier="Release_managers")
     assert response["Location"] == reverse("user-group", args=[group.pk])
 
-    browser.post(reverse("edit-user-group", args=[group.pk]), {"name": "Releasers", "external_name": ""})
+    change = {"name": "Releasers", "external_name": "", "version": 1}
+    browser.post(reverse("edit-user-group", args=[group.pk]), change)
     group.refresh_from_db()
     assert group.name == "Releasers"
     assert "It has no members." in read_page(browser, "delete-user-group", group.pk)
@@ -182,14 +183,15 @@ def test_a_group_that_is_linked_to_the_provider_starts_without_members(
     settings.OIDC_ISSUER = "https://login.example"
     crew.users.add(viewer)
     browser, address = browse(org_admin), reverse("edit-user-group", args=[crew.pk])
-    assert browser.post(address, {"name": "Crew", "external_name": "idp-crew"}).status_code == 302
+    change = {"name": "Crew", "external_name": "idp-crew", "version": 1}
+    assert browser.post(address, change).status_code == 302
     assert not crew.users.exists()
     entry = AuditEntry.objects.get(action="usergroup.update")
     assert (entry.before["users"], entry.after["users"]) == (["viewer"], [])
 
     crew.users.add(viewer)
-    browser.post(address, {"name": "Renamed", "external_name": "idp-crew"})
-    browser.post(address, {"name": "Renamed", "external_name": ""})
+    browser.post(address, {"name": "Renamed", "external_name": "idp-crew", "version": 2})
+    browser.post(address, {"name": "Renamed", "external_name": "", "version": 3})
     assert list(crew.users.all()) == [viewer]
     assert "return at their next sign-in" in browser.get(address).content.decode()
 
@@ -198,7 +200,7 @@ def test_a_group_is_not_linked_without_single_sign_on(
     org_admin: User, viewer: User, crew: UserGroup, browse: Browse
 ) -> None:
     crew.users.add(viewer)
-    link = {"name": "Crew", "external_name": "idp-crew"}
+    link = {"name": "Crew", "external_name": "idp-crew", "version": 1}
     response = browse(org_admin).post(reverse("edit-user-group", args=[crew.pk]), link)
     assert response.status_code == 400
     assert "Single sign-on with groups is not configured" in response.content.decode()
@@ -213,7 +215,7 @@ def test_nobody_adds_members_to_a_group_with_more_permissions_than_their_own(
     response = browser.post(reverse("add-group-members", args=[crew.pk]), {"users": [viewer.pk]})
     assert response.status_code == 400
     assert "which you do not have in their scope" in response.content.decode()
-    link = {"name": "Crew", "external_name": "everybody"}
+    link = {"name": "Crew", "external_name": "everybody", "version": 1}
     assert browser.post(reverse("edit-user-group", args=[crew.pk]), link).status_code == 400
     assert not crew.users.exists()
 

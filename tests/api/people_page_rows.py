@@ -30,7 +30,7 @@ def new_group_form(world: World) -> dict[str, Any]:
 
 
 def group_form(world: World) -> dict[str, Any]:
-    return {"name": "Changed"}
+    return {"name": "Changed", "version": 1}
 
 
 def member_form(world: World) -> dict[str, Any]:
