@@ -14,7 +14,7 @@ from guards.limits import INVITATION_DAYS
 from rbac import operations
 from rbac.models import Invitation, Role, Scope
 from rbac.policy import require
-from web.api.idempotency import has_effects
+from web.api.idempotency import run_after_commit
 from web.api.parameters import ORG_PARAMETER, PAGE_PARAMETERS, PROJECT_PARAMETER
 from web.api.views import BaseApiView
 from web.http.problems import BadInput
@@ -38,7 +38,7 @@ class InvitationDocument(serializers.Serializer[Any]):
 
 
 class SentDocument(InvitationDocument):
-    """Invitation after the attempt to send its link; `is_sent` is false if the mail server refused it."""
+    """Invitation after the attempt to send its link; `is_sent` is true if the mail server accepted it."""
 
     is_sent = serializers.BooleanField()
 
@@ -116,8 +116,14 @@ def _list_invitations() -> QuerySet[Invitation]:
 
 def _send_and_respond(invitation: Invitation, token: str, *, status: int) -> Response:
     row = _list_invitations().get(pk=invitation.pk)
-    row.is_sent = has_effects() and send_invitation(row, token)  # type: ignore[attr-defined]
-    return Response(SentDocument(row).data, status=status)
+    row.is_sent = False  # type: ignore[attr-defined]
+    response = Response(SentDocument(row).data, status=status)
+
+    def send() -> None:
+        response.data["is_sent"] = send_invitation(row, token)
+
+    run_after_commit(send)
+    return response
 
 
 def _get_role(identifier: str, scope: Scope) -> Role:

@@ -11,6 +11,7 @@ import time_machine
 from django.conf import settings
 from django.core import mail
 from django.core.exceptions import ValidationError
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
@@ -30,6 +31,23 @@ from tests.rbac.people import grant
 
 pytestmark = pytest.mark.django_db
 NEW = {"username": "bea", "password": "correct horse staple", "again": "correct horse staple"}
+
+
+Smtp = list[Callable[[], None]]
+
+
+@pytest.fixture
+def smtp(monkeypatch: pytest.MonkeyPatch) -> Smtp:
+    """Return what happens when a mail reaches the server: nothing, until something is added."""
+    events: Smtp = []
+
+    def send(_: Any, messages: list[Any]) -> int:
+        for event in events:
+            event()
+        return len(messages)
+
+    monkeypatch.setattr("django.core.mail.backends.locmem.EmailBackend.send_messages", send)
+    return events
 
 
 def get_role(identifier: str) -> Role:
@@ -274,6 +292,48 @@ def test_a_repeated_request_sends_no_second_mail(
     repeated = client.post("/api/v1/invitations", body, format="json", **key)
     assert (repeated.status_code, repeated.json()["id"]) == (201, invitation["id"])
     assert len(mail.outbox) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "once"}], ids=["without key", "with key"])
+def test_the_mail_is_sent_after_the_commit(
+    project: Scope, admin: User, call: Callable[[User], APIClient], headers: dict[str, str], smtp: Smtp
+):
+    open_transactions = []
+    smtp.append(lambda: open_transactions.append(connection.in_atomic_block))
+    client, body = call(admin), {"email": "a@example.com", "role": "viewer", "scope": project.path}
+    answer = client.post("/api/v1/invitations", body, format="json", headers=headers)
+    assert (answer.status_code, answer.json()["is_sent"]) == (201, True)
+    assert open_transactions == [False]
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_repeated_request_says_whether_the_mail_was_sent(
+    project: Scope, admin: User, call: Callable[[User], APIClient], smtp: Smtp, is_refused: bool
+):
+    def refuse() -> None:
+        raise OSError
+
+    smtp += [refuse] if is_refused else []
+    client, body = call(admin), {"email": "a@example.com", "role": "viewer", "scope": project.path}
+    for _ in range(2):
+        answer = client.post("/api/v1/invitations", body, format="json", headers={"Idempotency-Key": "once"})
+        assert answer.json()["is_sent"] is not is_refused
+
+
+def test_a_crash_before_the_mail_leaves_no_claim_that_it_was_sent(
+    project: Scope, admin: User, call: Callable[[User], APIClient], smtp: Smtp
+):
+    def crash() -> None:
+        raise SystemExit
+
+    smtp.append(crash)
+    client, body = call(admin), {"email": "a@example.com", "role": "viewer", "scope": project.path}
+    key = {"Idempotency-Key": "once"}
+    with pytest.raises(SystemExit):
+        client.post("/api/v1/invitations", body, format="json", headers=key)
+    answer = client.post("/api/v1/invitations", body, format="json", headers=key)
+    assert (answer.status_code, answer.json()["is_sent"]) == (201, False)
 
 
 def test_the_trail_has_every_step_and_no_token(project: Scope, admin: User, stranger: User):

@@ -38,8 +38,8 @@ REPLAY_HEADER: Final = "Idempotency-Replayed"
 MAX_AGE: Final = timedelta(hours=IDEMPOTENCY_HOURS)
 _KEPT_HEADERS: Final = ("ETag", "Location")
 _PATH_CHARACTERS: Final = 400
-# Whether a handler runs again for its checks only.
-_is_check: ContextVar[bool] = ContextVar("is_check", default=False)
+# Effects of the running handler that wait for the commit of a key's transaction; None without a key.
+_effects: ContextVar[list[Callable[[], None]] | None] = ContextVar("effects", default=None)
 _CREATING_CACHE: dict[type[APIView], bool] = {}
 
 
@@ -102,18 +102,39 @@ def answer_once(handler: Handler, key: str, *, one_time_field: str = "") -> Hand
 
     @wraps(handler)
     def handle(request: Request, *args: Any, **kwargs: Any) -> Response:
-        fingerprint = _compute_fingerprint(request)
-        with transaction.atomic():
-            row, is_first = _claim(request, key)
-            if not is_first:
-                content = _load_content(row, fingerprint)
-                _require_access(partial(handler, request, *args, **kwargs))
-                return _replay(content)
-            response = handler(request, *args, **kwargs)
+        fingerprint, effects = _compute_fingerprint(request), list[Callable[[], None]]()
+        token = _effects.set(effects)
+        try:
+            with transaction.atomic():
+                row, is_first = _claim(request, key)
+                if not is_first:
+                    content = _load_content(row, fingerprint)
+                    _require_access(partial(handler, request, *args, **kwargs))
+                    return _replay(content)
+                response = handler(request, *args, **kwargs)
+                _keep(row, response, fingerprint, one_time_field)
+        finally:
+            _effects.reset(token)
+        for effect in effects:
+            effect()
+        if effects:
             _keep(row, response, fingerprint, one_time_field)
         return response
 
     return handle
+
+
+def run_after_commit(effect: Callable[[], None]) -> None:
+    """Run an effect outside the database, such as a mail, once the rows of the handler are committed.
+
+    The effect may change the data of the answer. Until it has, the answer must not claim it: that is what a
+    crash in between leaves for repeated requests. A handler that runs again for its checks has no effects.
+    """
+    effects = _effects.get()
+    if effects is None:
+        effect()
+    else:
+        effects.append(effect)
 
 
 def _is_described_creating(view: APIView) -> bool:
@@ -178,7 +199,6 @@ def _require_access(run_handler: Callable[[], Response]) -> None:
     Raises the refusal of a caller who may not do or view it. Other refusals are those of a repetition, such
     as an identifier that is used by now.
     """
-    token = _is_check.set(True)
     try:
         with transaction.atomic():
             run_handler()
@@ -187,13 +207,6 @@ def _require_access(run_handler: Callable[[], Response]) -> None:
         raise
     except (Problem, ScopeBusy, ValidationError, APIException, IntegrityError):
         pass
-    finally:
-        _is_check.reset(token)
-
-
-def has_effects() -> bool:
-    """Return whether the effects of the running handler last; otherwise it must send nothing outside."""
-    return not _is_check.get()
 
 
 def _load_content(row: IdempotentRequest, fingerprint: str) -> dict[str, Any]:
