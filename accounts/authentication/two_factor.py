@@ -155,6 +155,8 @@ def enable_two_factor(*, actor: User, secret: str, code: str) -> list[str] | Non
 @transaction.atomic
 def remove_authenticator_app(*, actor: User) -> None:
     """Remove the app of `actor`; the last second factor takes the recovery codes along."""
+    # The row is locked, for a passkey may come at the same time.
+    User.objects.select_for_update().get(pk=actor.pk)
     if Authenticator.objects.filter(user=actor, type=Authenticator.Type.TOTP).delete()[0]:
         audit.record_audit_entry(actor=actor, action="user.authenticator_app_remove", thing=actor)
         remove_unneeded_recovery_codes(actor)
@@ -241,7 +243,7 @@ def ensure_recovery_codes(person: User) -> list[str]:
 def remove_unneeded_recovery_codes(person: User) -> None:
     """Remove recovery codes that replace no second factor any more."""
     if not has_two_factor(person):
-        Authenticator.objects.filter(user=person).delete()
+        Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES).delete()
         audit.record_audit_entry(actor=person, action="user.two_factor_off", thing=person)
 
 

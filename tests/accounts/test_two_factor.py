@@ -10,10 +10,14 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from accounts.authentication.two_factor import remove_authenticator_app
 from rbac.models import AuditEntry, User
+from tests.fixtures.interleaving import act_after
 from tests.rbac.people import user
 from tests.secret_watch.marker import planted
 
@@ -186,3 +190,25 @@ def test_neither_the_table_nor_the_session_holds_a_readable_secret():
     secret, codes = enable_two_factor(person)
     stored_data = str(list(Authenticator.objects.values_list("data", flat=True)))
     assert not any(text in stored_data for text in (secret, *codes))
+
+
+def test_a_passkey_that_is_added_while_the_app_is_removed_stays():
+    anna = user("anna")
+    enable_two_factor(anna)
+
+    def add() -> None:
+        Authenticator.objects.create(user=anna, type=Authenticator.Type.WEBAUTHN, data={"name": "Key"})
+
+    with act_after('AS "a" FROM "mfa_authenticator"', add):
+        remove_authenticator_app(actor=anna)
+    assert Authenticator.objects.filter(user=anna, type=Authenticator.Type.WEBAUTHN).exists()
+
+
+def test_the_user_is_locked_while_the_app_is_removed():
+    anna = user("anna")
+    enable_two_factor(anna)
+    with CaptureQueriesContext(connection) as queries:
+        remove_authenticator_app(actor=anna)
+    statements = [query["sql"] for query in queries if not query["sql"].startswith("SAVEPOINT")]
+    assert 'FROM "rbac_user"' in statements[0]
+    assert "FOR UPDATE" in statements[0] or not connection.features.has_select_for_update
