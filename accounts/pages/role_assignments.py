@@ -12,7 +12,7 @@ from accounts.pages.service_accounts import ServiceAccountPage
 from accounts.pages.user_groups import UserGroupPage
 from accounts.queries.user_groups import VIEW_GROUPS
 from rbac import operations
-from rbac.models import RoleAssignment, Scope, User, UserGroup
+from rbac.models import RoleAssignment, Scope, ServiceAccount, User, UserGroup
 from rbac.operations.users import MANAGE_USERS
 from rbac.policy import can, list_permitted_scopes
 from web.forms.pages import PageRequest, get_visible
@@ -119,12 +119,11 @@ class RemoveRoleAssignment(ConfirmPage[RoleAssignment]):
             groups = [Breadcrumb("Groups", reverse("user-groups"))]
             return [*groups, *self._list_group_page(group)] if group is not None else groups
         if user.kind == User.Kind.SERVICE_ACCOUNT:
-            account = user.service_account
-            url = reverse("service-account", args=[account.pk])
-            return [
-                Breadcrumb("Service accounts", reverse("service-accounts")),
-                Breadcrumb(account.name, url),
-            ]
+            accounts = [Breadcrumb("Service accounts", reverse("service-accounts"))]
+            account: ServiceAccount | None = getattr(user, "service_account", None)
+            if account is None:
+                return accounts
+            return [*accounts, Breadcrumb(account.name, reverse("service-account", args=[account.pk]))]
         url = reverse("person", args=[user.pk])
         return [Breadcrumb("People", reverse("people")), Breadcrumb(user.username, url)]
 

@@ -20,7 +20,7 @@ from rbac.admin.autocomplete import (
     is_autocomplete,
     list_offered_rows,
 )
-from rbac.models import Scope, User
+from rbac.models import Scope, ServiceAccount, User
 from rbac.policy import can, filter_visible, get_permissions, get_permissions_anywhere, list_permitted_scopes
 from rbac.queries import list_choices
 
@@ -238,10 +238,11 @@ def get_principal(request: HttpRequest) -> User:
     return request.user
 
 
-def build_user_url(user: User) -> str:
-    """Return the page of a person or of a service account in the product."""
+def build_user_url(user: User) -> str | None:
+    """Return the page of a person or of a service account in the product; None for a deleted account."""
     if user.kind == User.Kind.SERVICE_ACCOUNT:
-        return reverse("service-account", args=[user.service_account.pk])
+        account: ServiceAccount | None = getattr(user, "service_account", None)
+        return reverse("service-account", args=[account.pk]) if account is not None else None
     return reverse("person", args=[user.pk])
 
 

@@ -159,11 +159,12 @@ class RoleAssignmentAdmin(PolicyAdmin):
     ordering = ("-pk",)
 
     def view_on_site(self, obj: RoleAssignment) -> str | None:
-        """Return the row of the assignment on the page of its holder."""
+        """Return the row of the assignment on the page of its holder, or None."""
         anchor = f"#assignment-{obj.pk}"
         if obj.user is None:
             return reverse("user-group", args=[obj.group_id]) + anchor
-        return build_user_url(obj.user) + anchor
+        page = build_user_url(obj.user)
+        return page and page + anchor
 
     def save_model(
         self, request: HttpRequest, obj: RoleAssignment, form: "forms.ModelForm[RoleAssignment]", change: bool

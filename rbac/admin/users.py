@@ -63,7 +63,7 @@ class UserAdmin(AccountPolicyAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     ordering = ("username",)
 
     def view_on_site(self, obj: User) -> str | None:
-        """Return the page of the person or service account."""
+        """Return the page of the person or service account, or None."""
         return build_user_url(obj)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from guards.limits import KEY_GRACE_SECONDS
 from rbac import audit
-from rbac.models import ApiKey, Scope, User
+from rbac.models import ApiKey, Scope, ServiceAccount, User
 from rbac.models.api_keys import hash_token
 from rbac.models.roles import validate_permission
 from rbac.models.scopes import validate_name
@@ -145,8 +145,10 @@ def _require_create(actor: User | None, user: User) -> None:
 def _require_revoke(actor: User | None, user: User) -> None:
     if actor is None or (user.pk == actor.pk and actor.key_limits is None):
         return
-    if user.kind == User.Kind.SERVICE_ACCOUNT:
-        require_permission(actor, MANAGE_API_KEYS, user.service_account.scope)
+    # The keys of a deleted service account stay, for the trail.
+    account: ServiceAccount | None = getattr(user, "service_account", None)
+    if account is not None:
+        require_permission(actor, MANAGE_API_KEYS, account.scope)
     elif not can(actor, "core_user_manage", Scope.objects.account()):
         raise Forbidden("core_user_manage")
 

@@ -158,7 +158,7 @@ def assign_role(
     require_permission(actor, "core_user_manage", scope)
     for field, thing in {"role": role, "group": group, "resource_group": resource_group}.items():
         _require_at_or_above(scope, field, thing)
-    lock_granted(role, group, resource_group)
+    lock_granted(role, group, resource_group, user)
     refuse_escalation(actor, role.permissions.values_list("permission", flat=True), scope)
     assignment = RoleAssignment(scope=scope, role=role, user=user, group=group, expires_at=expires_at)
     assignment.resource_group = resource_group

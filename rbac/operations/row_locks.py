@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from django.db.models import Model
 
-from rbac.models import ResourceGroup, Role, UserGroup
+from rbac.models import ResourceGroup, Role, ServiceAccount, User, UserGroup
 from rbac.policy import NotVisible
 
 Row = TypeVar("Row", bound=Model)
@@ -22,14 +22,25 @@ def lock_row(row: Row) -> Row:
 
 
 def lock_granted(
-    role: Role, group: UserGroup | None = None, resource_group: ResourceGroup | None = None
+    role: Role,
+    group: UserGroup | None = None,
+    resource_group: ResourceGroup | None = None,
+    user: User | None = None,
 ) -> None:
     """Lock what a new assignment or invitation refers to, so that it is not deleted at the same time.
 
-    Nobody can delete built-in roles. Raises `NotVisible` for one that was deleted meanwhile.
+    Nobody can delete built-in roles and people. Raises `NotVisible` for one that was deleted meanwhile.
     """
     if not role.builtin:
         lock_row(role)
     for row in (group, resource_group):
         if row is not None:
             lock_row(row)
+    if user is not None and user.kind == User.Kind.SERVICE_ACCOUNT:
+        _lock_service_account(user)
+
+
+def _lock_service_account(user: User) -> None:
+    # The user of a deleted service account stays, for the trail.
+    if ServiceAccount.objects.select_for_update().filter(user=user).first() is None:
+        raise NotVisible(f"Somebody deleted {user} meanwhile.")
