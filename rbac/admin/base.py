@@ -107,8 +107,9 @@ class AllowedFiltersAdmin(ModelAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         field, _, lookup_name = lookup.partition("__")
-        # A filter with its own class defines its parameter.
-        offered = {getattr(item, "parameter_name", item) for item in (*self.list_filter, self.date_hierarchy)}
+        # A filter with its own class defines its parameter, or is a pair of column and class.
+        filters = (item[0] if isinstance(item, tuple) else item for item in self.list_filter)
+        offered = {getattr(item, "parameter_name", item) for item in (*filters, self.date_hierarchy)}
         return field in offered and lookup_name in _ALLOWED_LOOKUPS
 
     def get_search_results(

@@ -16,6 +16,7 @@ from rbac.models import ResourceGroup, ResourceGroupEntry, Role, RoleAssignment,
 from rbac.permissions import ALWAYS_GRANTED, RESOURCE_TYPES
 from rbac.policy import can, can_anywhere, list_permitted_scopes
 from rbac.policy.principals import build_validity_filter
+from rbac.queries import list_visible_roles
 
 
 class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -126,6 +127,16 @@ class RoleAssignmentForm(forms.ModelForm):  # type: ignore[type-arg]
         return {"role", *super()._get_validation_exclusions()}  # type: ignore[misc]
 
 
+class VisibleRoleFilter(admin.RelatedFieldListFilter):
+    """Filter by a role that the reader may view."""
+
+    def field_choices(
+        self, field: Any, request: HttpRequest, model_admin: "admin.ModelAdmin[Any]"
+    ) -> list[tuple[str, Any]]:
+        roles = list_visible_roles(get_principal(request)).order_by("-builtin", "name")
+        return [(str(role.pk), str(role)) for role in roles]
+
+
 @admin.register(RoleAssignment)
 class RoleAssignmentAdmin(PolicyAdmin):
     """Admin list of role assignments; an assignment is added or deleted, never changed."""
@@ -136,7 +147,7 @@ class RoleAssignmentAdmin(PolicyAdmin):
     fields = ("scope", "role", "user", "group", "resource_group", "expires_at")
     list_display = ("user", "group", "role", "scope", "resource_group", "expires_at")
     list_select_related = ("user", "group", "role", "scope", "resource_group")
-    list_filter = ("role",)
+    list_filter = (("role", VisibleRoleFilter),)
     search_fields = (
         "user__username",
         "user__email",
