@@ -40,7 +40,9 @@ class Cursor:
     key: Any
 
     def encode(self) -> str:
-        content = json.dumps([int(self.is_backward), str(self.value), str(self.key)], separators=(",", ":"))
+        values = [int(self.is_backward), str(self.value), str(self.key)]
+        # Escapes of six characters would exceed `CURSOR_CHARACTERS` for a long name.
+        content = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
         return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 

@@ -6,9 +6,10 @@ import pytest
 from django.test import RequestFactory
 from pytest_django import DjangoAssertNumQueries
 
-from rbac.models import AuditEntry, Scope
+from guards.limits import CURSOR_CHARACTERS, NAME_CHARACTERS
+from rbac.models import AuditEntry, Scope, User
 from tests.rbac.people import project
-from web.http.pagination import Page, paginate_queryset
+from web.http.pagination import Cursor, Page, paginate_queryset
 from web.http.problems import BadInput, PageNotFound
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +67,20 @@ def test_a_row_added_meanwhile_moves_nothing(identifiers: list[str]):
     project("default/late")
     second = paginate_queryset(Scope.objects.filter(kind="PROJECT"), request_of(first.next_url or ""))
     assert [scope.identifier for scope in second.items] == identifiers[4::-1]
+
+
+@pytest.mark.parametrize("letter", ["倉", "🚚", '"'])
+def test_the_pages_behind_long_names_open(identifiers: list[str], letter: str):
+    for number, scope in enumerate(Scope.objects.filter(kind="PROJECT").order_by("pk")):
+        Scope.objects.filter(pk=scope.pk).update(name=f"{letter * (NAME_CHARACTERS - 1)}{number}")
+    assert walk("/?page_size=3", order="name", oldest_first=True) == identifiers
+
+
+@pytest.mark.parametrize("letter", ["🚚", '"'])
+def test_a_cursor_holds_the_longest_value_that_lists_are_sorted_by(letter: str):
+    longest = max(NAME_CHARACTERS, User._meta.get_field("username").max_length or 0)
+    cursor = Cursor(True, letter * longest, 2**63 - 1)
+    assert len(cursor.encode()) <= CURSOR_CHARACTERS
 
 
 def test_other_filters_stay_in_the_address(identifiers: list[str]):
