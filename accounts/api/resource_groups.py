@@ -90,7 +90,7 @@ class ResourceGroupDetailView(BaseApiView):
         """Update a resource group; `entries` replace the current ones."""
         data = self.get_validated_body(ResourceGroupChange)
         with transaction.atomic():
-            group = self.get_visible(VIEW, _list_resource_groups().select_for_update(of=("self",)), pk=pk)
+            group = self._lock_group(pk)
             check_version(request, group.version)
             entries = data.get("entries", list(group.entries.values("resource", "identifier")))
             operations.update_resource_group(
@@ -105,15 +105,18 @@ class ResourceGroupDetailView(BaseApiView):
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete a resource group; with `although_used`, remove the assignments limited to it too."""
-        group = self._get_group(pk)
-        check_version(request, group.version)
-        operations.delete_resource_group(
-            actor=self.principal, group=group, although_used=self.is_flag_set("although_used")
-        )
+        although_used = self.is_flag_set("although_used")
+        with transaction.atomic():
+            group = self._lock_group(pk)
+            check_version(request, group.version)
+            operations.delete_resource_group(actor=self.principal, group=group, although_used=although_used)
         return Response(status=204)
 
     def _get_group(self, pk: int) -> ResourceGroup:
         return self.get_visible(VIEW, _list_resource_groups(), pk=pk)
+
+    def _lock_group(self, pk: int) -> ResourceGroup:
+        return self.get_visible(VIEW, _list_resource_groups().select_for_update(of=("self",)), pk=pk)
 
 
 def _list_resource_groups() -> QuerySet[ResourceGroup]:

@@ -107,13 +107,11 @@ class RoleDetailView(BaseRoleView):
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Delete a role; with `although_used`, remove its assignments too."""
-        role = self.get_row(self.visible_roles(), pk=pk)
-        check_version(request, role.version)
-        operations.delete_role(
-            actor=self.principal,
-            role=role,
-            although_used=self.is_flag_set("although_used"),
-        )
+        although_used = self.is_flag_set("although_used")
+        with transaction.atomic():
+            role = self.get_row(self.visible_roles().select_for_update(of=("self",)), pk=pk)
+            check_version(request, role.version)
+            operations.delete_role(actor=self.principal, role=role, although_used=although_used)
         return Response(status=204)
 
 

@@ -3,13 +3,17 @@
 from collections.abc import Callable
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from rbac.models import Scope, ServiceAccount, User, UserGroup
 from rbac.operations import create_user_group, update_user_group
+from rbac.operations.resource_groups import create_resource_group
+from rbac.operations.roles import create_role
 from rbac.operations.service_accounts import create_service_account, update_service_account
 from tests.fixtures.interleaving import act_after
 
@@ -71,3 +75,21 @@ def test_a_new_description_by_the_api_keeps_a_name_that_somebody_gives_meanwhile
     assert (answer.status_code, answer.json()["name"]) == (200, "CI")
     account.refresh_from_db()
     assert (account.name, account.description) == ("CI", "Builds")
+
+
+@pytest.mark.parametrize("kind", ["roles", "resource-groups"])
+def test_what_is_deleted_is_locked_before_its_version_is_compared(
+    admin: User, project: Scope, call: Call, kind: str
+) -> None:
+    if kind == "roles":
+        row = create_role(actor=None, scope=project, identifier="ops", name="Ops", permissions=[])
+    else:
+        row = create_resource_group(actor=None, scope=project, name="Web", entries=[])
+    with CaptureQueriesContext(connection) as queries:
+        answer = call(admin).delete(f"/api/v1/{kind}/{row.pk}", headers={"If-Match": '"1"'})
+    assert answer.status_code == 204
+    statements = [query["sql"] for query in queries]
+    (read, *_) = (at for at, sql in enumerate(statements) if f'FROM "{row._meta.db_table}" ' in sql)
+    # On SQLite, the transaction is the lock.
+    assert any(sql.startswith("SAVEPOINT") for sql in statements[:read])
+    assert "FOR UPDATE" in statements[read] or not connection.features.has_select_for_update
