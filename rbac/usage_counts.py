@@ -3,7 +3,9 @@
 import hashlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,6 +20,17 @@ Result = TypeVar("Result")
 # After this many timeouts in a row, the cache is skipped.
 _CACHE_RETRY_SECONDS = 5.0
 _log = logging.getLogger(__name__)
+_is_counting: ContextVar[bool] = ContextVar("is_counting", default=True)
+
+
+@contextmanager
+def without_counting() -> Iterator[None]:
+    """Leave all counters as they are: the block repeats what was counted before."""
+    token = _is_counting.set(False)
+    try:
+        yield
+    finally:
+        _is_counting.reset(token)
 
 
 class UsageCounts:
@@ -29,6 +42,8 @@ class UsageCounts:
 
     def increment(self, key: str, *, seconds: int) -> int:
         """Increment the counter `key`, and return it; a new counter expires after `seconds`."""
+        if not _is_counting.get():
+            return self.get(key)
         return self._run(lambda store: _increment(store, key, seconds))
 
     def get(self, key: str) -> int:

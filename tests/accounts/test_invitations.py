@@ -10,6 +10,7 @@ import pytest
 import time_machine
 from django.conf import settings
 from django.core import mail
+from django.core.cache import cache
 from django.core.exceptions import ValidationError
 from django.db import connection
 from django.test import Client
@@ -18,6 +19,7 @@ from rest_framework.test import APIClient
 
 from rbac import operations
 from rbac.models import AuditEntry, Invitation, Role, Scope, User
+from rbac.operations import invitations
 from rbac.operations.invitations import (
     TOKEN_PREFIX,
     create_user_from_invitation,
@@ -334,6 +336,23 @@ def test_a_crash_before_the_mail_leaves_no_claim_that_it_was_sent(
         client.post("/api/v1/invitations", body, format="json", headers=key)
     answer = client.post("/api/v1/invitations", body, format="json", headers=key)
     assert (answer.status_code, answer.json()["is_sent"]) == (201, False)
+
+
+def test_repeated_requests_do_not_use_up_the_invitations_of_an_hour(
+    project: Scope, admin: User, call: Callable[[User], APIClient], monkeypatch: pytest.MonkeyPatch
+):
+    cache.clear()
+    monkeypatch.setattr(invitations, "INVITATIONS_PER_HOUR", 2)
+    client, body = call(admin), {"email": "a@example.com", "role": "viewer", "scope": project.path}
+
+    def invite(key: str, email: str) -> int:
+        headers = {"Idempotency-Key": key}
+        return client.post(
+            "/api/v1/invitations", body | {"email": email}, format="json", headers=headers
+        ).status_code
+
+    assert [invite("first", "a@example.com") for _ in range(4)] == [201] * 4
+    assert [invite(key, f"{key}@example.com") for key in ("second", "third")] == [201, 400]
 
 
 def test_the_trail_has_every_step_and_no_token(project: Scope, admin: User, stranger: User):

@@ -27,6 +27,7 @@ from guards.limits import IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARACTERS
 from rbac.archive_guards import ScopeBusy
 from rbac.encryption import DecryptionFailed
 from rbac.models import User
+from rbac.usage_counts import without_counting
 from web.api.rate_limits import get_caller_key
 from web.clock import get_database_time
 from web.http.problems import BadInput, Conflict, Problem
@@ -200,7 +201,7 @@ def _require_access(run_handler: Callable[[], Response]) -> None:
     as an identifier that is used by now.
     """
     try:
-        with transaction.atomic():
+        with without_counting(), transaction.atomic():
             run_handler()
             transaction.set_rollback(True)
     except (PermissionDenied, ApiPermissionDenied, Http404):
