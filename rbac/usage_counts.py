@@ -19,6 +19,8 @@ from guards import limits
 Result = TypeVar("Result")
 # After this many timeouts in a row, the cache is skipped.
 _CACHE_RETRY_SECONDS = 5.0
+# Some 35 MB. Beyond, counters are dropped, and with them failed sign-ins.
+_MOST_OWN_COUNTERS = 100_000
 _log = logging.getLogger(__name__)
 _is_counting: ContextVar[bool] = ContextVar("is_counting", default=True)
 
@@ -37,7 +39,7 @@ class UsageCounts:
     """Counters in the cache; without the cache, each process counts by itself."""
 
     def __init__(self) -> None:
-        self._own: BaseCache = LocMemCache("counts", {})
+        self._own: BaseCache = LocMemCache("counts", {"OPTIONS": {"MAX_ENTRIES": _MOST_OWN_COUNTERS}})
         self._away_until = 0.0
 
     def increment(self, key: str, *, seconds: int) -> int:
@@ -113,11 +115,17 @@ def count_attempt(*, account: str, address: str, kind: str = SIGN_IN) -> bool:
     """Count an attempt in advance, and return whether it is allowed.
 
     Accounts have a counter for each kind, addresses one for all kinds. Counting in advance leaves no gap for
-    parallel attempts; `reset_attempts` reverts a successful one.
+    parallel attempts; `reset_attempts` reverts a successful one. A refused address counts for no account: it
+    could fill the counters with names.
     """
+    return _count("address", address, SIGN_IN) and _count("account", account, kind)
+
+
+def _count(by: str, subject: str, kind: str) -> bool:
     within = [
-        counts.increment(_build_key(limit, account, address, kind), seconds=limit.seconds) <= limit.failures
+        counts.increment(limit.key(subject, kind), seconds=limit.seconds) <= limit.failures
         for limit in SIGN_IN_LIMITS
+        if limit.by == by
     ]
     return all(within)
 
