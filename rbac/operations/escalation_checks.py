@@ -5,8 +5,14 @@ from collections.abc import Iterable
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from rbac.models import RoleAssignment, Scope, ServiceAccount, User
-from rbac.policy import Forbidden, get_nearest_active_scope, get_permissions_over_scope, require
+from rbac.models import Role, RoleAssignment, Scope, ServiceAccount, User
+from rbac.policy import (
+    Forbidden,
+    cache_permissions,
+    get_nearest_active_scope,
+    get_permissions_over_scope,
+    require,
+)
 
 
 def require_permission(actor: User | None, permission: str, scope: Scope) -> None:
@@ -32,9 +38,17 @@ def refuse_role_escalation(actor: User | None, assignments: QuerySet[RoleAssignm
     if actor is None:
         return
     current = Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
-    for assignment in assignments.filter(current).select_related("role", "scope__parent__parent"):
-        permissions = assignment.role.permissions.values_list("permission", flat=True)
-        refuse_escalation(actor, permissions, get_nearest_active_scope(assignment.scope))
+    rows = assignments.filter(current).select_related("role", "scope__parent__parent")
+    with cache_permissions():
+        for assignment in rows.prefetch_related("role__permissions"):
+            refuse_escalation(
+                actor, list_granted(assignment.role), get_nearest_active_scope(assignment.scope)
+            )
+
+
+def list_granted(role: Role) -> list[str]:
+    """Return the permissions of `role`; no query if they are prefetched."""
+    return [granted.permission for granted in role.permissions.all()]
 
 
 def describe_lending_refusal(actor: User, account: ServiceAccount) -> str:

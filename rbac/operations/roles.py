@@ -12,12 +12,18 @@ from django.utils import timezone
 from rbac import audit
 from rbac.models import Invitation, ResourceGroup, Role, RoleAssignment, Scope, User, UserGroup
 from rbac.models.roles import validate_permission
-from rbac.operations.escalation_checks import refuse_escalation, require_permission
+from rbac.operations.escalation_checks import list_granted, refuse_escalation, require_permission
 from rbac.operations.identifiers import create_unique
 from rbac.operations.last_administrator import keep_account_administrator
 from rbac.operations.row_locks import lock_granted, lock_row
 from rbac.permissions import ALWAYS_GRANTED, BUILTIN_ROLES
-from rbac.policy import build_not_archived_filter, find_archived_scope, get_nearest_active_scope, require
+from rbac.policy import (
+    build_not_archived_filter,
+    cache_permissions,
+    find_archived_scope,
+    get_nearest_active_scope,
+    require,
+)
 
 INVITATION_PENDING = "A pending invitation uses this role. Revoke the invitation first."
 RESTORE_FOR_INVITATION: Final = (
@@ -227,9 +233,13 @@ def remove_assignments(actor: User | None, assignments: QuerySet[RoleAssignment]
     """
     related = ("role", "scope__parent__parent", "user", "group", "resource_group")
     # Locked in one order; those that somebody removes meanwhile are left out.
-    locked = assignments.select_for_update(of=("self",)).order_by("pk")
-    for assignment in locked.select_related(*related):
-        _require_removal(actor, assignment)
+    locked = assignments.select_for_update(of=("self",)).order_by("pk").select_related(*related)
+    rows = list(locked.prefetch_related("role__permissions"))
+    # All checks first: they read the permissions of the actor once, as they were before.
+    with cache_permissions():
+        for assignment in rows:
+            _require_removal(actor, assignment)
+    for assignment in rows:
         _delete_assignment(actor, assignment)
 
 
@@ -238,8 +248,7 @@ def _require_removal(actor: User | None, assignment: RoleAssignment) -> None:
     if actor is not None:
         _refuse_archived_scope(actor, assignment.scope)
     require_permission(actor, "core_user_manage", assignment.scope)
-    permissions = assignment.role.permissions.values_list("permission", flat=True)
-    refuse_escalation(actor, permissions, assignment.scope)
+    refuse_escalation(actor, list_granted(assignment.role), assignment.scope)
 
 
 def _delete_assignment(actor: User | None, assignment: RoleAssignment) -> None:
