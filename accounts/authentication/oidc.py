@@ -173,7 +173,12 @@ def _add_userinfo(
     more = _fetch_json(session.get(endpoints.userinfo, headers={"Authorization": f"Bearer {token}"}))
     if more.get("sub") != claims["sub"]:
         raise SignOnFailed("The ID token and the user info have different subjects.")
-    return {**more, **claims}
+    merged = {**more, **claims}
+    if claims.get("email") != more.get("email"):
+        # Whether an address is verified says the document that names it.
+        named_in = claims if "email" in claims else more
+        merged["email_verified"] = named_in.get("email_verified")
+    return merged
 
 
 def _is_subject(value: object) -> bool:

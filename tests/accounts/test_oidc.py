@@ -144,6 +144,25 @@ def test_what_is_told_on_request_is_about_the_same_person_and_comes_second() -> 
         _add_userinfo(FakeUserinfoSession(["u-1"]), endpoints, {"sub": "u-1"}, "token")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("signed", "told", "verified"),
+    [
+        ({"email": "a@example.com"}, {"email": "b@example.com", "email_verified": True}, None),
+        ({"email_verified": True}, {"email": "b@example.com", "email_verified": False}, False),
+        ({"email": "a@example.com"}, {"email": "a@example.com", "email_verified": True}, True),
+        ({"email": "a@example.com", "email_verified": True}, {}, True),
+        ({}, {"email": "b@example.com", "email_verified": True}, True),
+    ],
+)
+def test_an_address_is_verified_by_the_document_that_names_it(
+    signed: dict[str, object], told: dict[str, object], verified: bool | None
+) -> None:
+    endpoints = ProviderEndpoints(authorize="", token="", keys="", userinfo=f"{ISSUER}/who", takes_basic=True)
+    session = FakeUserinfoSession({"sub": "u-1", **told})
+    claims = _add_userinfo(session, endpoints, {"sub": "u-1", **signed}, "token")  # type: ignore[arg-type]
+    assert claims.get("email_verified") is verified
+
+
 @pytest.mark.parametrize("address", ["http://login.example.com/", "javascript:alert(1)", 7, None, "/token"])
 def test_an_encrypted_provider_names_encrypted_addresses_only(address: object) -> None:
     with pytest.raises(SignOnFailed, match="token_endpoint"):
