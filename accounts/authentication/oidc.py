@@ -130,8 +130,7 @@ def _fetch_tokens(
 
 def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     header = jwt.get_unverified_header(statement)
-    provider_keys = jwt.PyJWKSet.from_dict(dict(keys)).keys
-    matches = [key for key in provider_keys if header.get("kid") in (None, key.key_id)]
+    matches = [key for key in _parse_keys(keys) if header.get("kid") in (None, key.key_id)]
     if len(matches) != 1 or header.get("alg") not in ALGORITHMS:
         raise SignOnFailed(FOREIGN_KEY)
     claims = _decode(statement, matches[0].key, str(header["alg"]))
@@ -146,6 +145,14 @@ def _verify_id_token(statement: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     if not _is_subject(claims["sub"]):
         raise SignOnFailed("The ID token has no subject.")
     return claims
+
+
+def _parse_keys(document: Mapping[str, Any]) -> list[jwt.PyJWK]:
+    try:
+        return jwt.PyJWKSet.from_dict(dict(document)).keys
+    except TypeError as problem:
+        # The name of an algorithm is a list or an object.
+        raise SignOnFailed(FOREIGN_KEY) from problem
 
 
 def _decode(statement: str, key: Any, algorithm: str) -> dict[str, Any]:

@@ -104,7 +104,17 @@ def test_the_public_key_is_no_password_to_sign_with() -> None:
         _verify_id_token(f"{token_header}.{body}.{mark}", build_key_set())
 
 
-@pytest.mark.parametrize("keys", [{}, {"keys": []}, {"keys": "x"}, {"keys": [7]}, {"keys": [{"kty": "RSA"}]}])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"keys": []},
+        {"keys": "x"},
+        {"keys": [7]},
+        {"keys": [{"kty": "RSA"}]},
+        {"keys": [build_key_set()["keys"][0] | {"alg": ["RS256"]}]},
+    ],
+)
 def test_keys_that_are_none_are_no_error_of_ours(keys: dict[str, Any]) -> None:
     with pytest.raises(SignOnFailed):
         _convert_errors(_verify_id_token)(sign_id_token(), keys)
