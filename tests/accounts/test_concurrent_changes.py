@@ -91,5 +91,8 @@ def test_what_is_deleted_is_locked_before_its_version_is_compared(
     statements = [query["sql"] for query in queries]
     (read, *_) = (at for at, sql in enumerate(statements) if f'FROM "{row._meta.db_table}" ' in sql)
     # On SQLite, the transaction is the lock.
-    assert any(sql.startswith("SAVEPOINT") for sql in statements[:read])
+    begun, ended = (
+        sum(sql.startswith(word) for sql in statements[:read]) for word in ("SAVEPOINT", "RELEASE SAVEPOINT")
+    )
+    assert begun > ended
     assert "FOR UPDATE" in statements[read] or not connection.features.has_select_for_update
