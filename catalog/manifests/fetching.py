@@ -22,6 +22,8 @@ from steps.expressions import BadExpressionError, find_paths, resolve_expression
 
 _ROOTS_OF_STEPS = ("execution", "provisioner", "steps")
 AS_OF, NOT_KEPT = "as_of", "not_kept_by"
+# Number of files that one log line lists.
+MOST_FILES = 10
 
 
 def describe_earlier_run(row: Mapping[str, Any]) -> str:
@@ -154,3 +156,21 @@ def is_versioned(row: FetchRow) -> bool:
 def describe_fetch(row: FetchRow) -> str:
     """Return the log line of a manifest that was fetched."""
     return get_store(row["store"]).describe_fetch(row)
+
+
+def describe_version(row: FetchRow) -> str:
+    """Return the log line about a pinned manifest: its version, and the run that read it first."""
+    if NOT_KEPT in row:
+        return (
+            f"The files of {row['identifier']} were not kept by #{row[NOT_KEPT]}: using them as they are now"
+        )
+    origin = describe_earlier_run(row)
+    if is_versioned(row):
+        versions = row.get("versions") or {}
+        if not versions and not origin:
+            return ""
+        files = [f"version {version} of {name}" for name, version in list(versions.items())[:MOST_FILES]]
+        more_files = [f"{len(versions) - MOST_FILES} more"] if len(versions) > MOST_FILES else []
+        files_text = " and ".join([*files, *more_files]) or f"the files of {row['identifier']}"
+        return f"Using {files_text}{origin}"
+    return f"{describe_fetch(row)}{origin}" if origin else ""

@@ -10,7 +10,6 @@ from catalog.manifests import fetching
 from catalog.manifests.checks import ManifestProblem, check_manifest, check_with_task_definition
 from catalog.manifests.cloudformation_templates import render_template
 from catalog.manifests.documents import BadDocument, Document
-from catalog.manifests.fetching import NOT_KEPT, FetchRow, describe_earlier_run, describe_fetch
 from catalog.manifests.kinds import RUN_TASK_REQUEST, SERVICE_DEFINITION, TASK_DEFINITION
 from catalog.manifests.layers import MergedDocument, merge_layers_of_kind
 from catalog.manifests.locations import format_manifest_name, read_layers
@@ -326,28 +325,6 @@ def _format_problems(problems: Sequence[ManifestProblem]) -> str:
     return "\n".join(lines)
 
 
-# Number of files that one log line lists.
-MOST_FILES = 10
-
-
-def describe_version(row: FetchRow) -> str:
-    """Return the log line about a pinned manifest: its version, and the run that read it first."""
-    if NOT_KEPT in row:
-        return (
-            f"The files of {row['identifier']} were not kept by #{row[NOT_KEPT]}: using them as they are now"
-        )
-    origin = describe_earlier_run(row)
-    if fetching.is_versioned(row):
-        versions = row.get("versions") or {}
-        if not versions and not origin:
-            return ""
-        files = [f"version {version} of {name}" for name, version in list(versions.items())[:MOST_FILES]]
-        more_files = [f"{len(versions) - MOST_FILES} more"] if len(versions) > MOST_FILES else []
-        files_text = " and ".join([*files, *more_files]) or f"the files of {row['identifier']}"
-        return f"Using {files_text}{origin}"
-    return f"{describe_fetch(row)}{origin}" if origin else ""
-
-
 SourceRow = dict[str, Any]
 
 
@@ -465,7 +442,7 @@ class EngineStepInputs:
             or self._context.save_for_rollback(f"logged {kind}", action) != action
         ):
             return
-        lines = (describe_version(row) for row in self._select_rows(kind) if row["kind"] == kind)
+        lines = (fetching.describe_version(row) for row in self._select_rows(kind) if row["kind"] == kind)
         for line in dict.fromkeys(lines):
             if line:
                 self._context.log(line)
