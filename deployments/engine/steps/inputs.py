@@ -25,6 +25,7 @@ from delegates.access.remedies import find_site_remedy
 from deployments.engine.steps.manifest_policies import check_manifest_policies
 from deployments.execution.planning.stored_inputs import load_texts, load_texts_by_path
 from deployments.models import Execution, StageExecution, StepExecution
+from guards.limits import REGISTRY_TAGS
 from pipelines.definition.step_manifests import list_frozen_sources
 from steps.actions.base import ActionFailed
 from steps.actions.context import LoadedManifest, LoadedTemplate, ManifestSource
@@ -81,7 +82,15 @@ def _find_newest_tag(source: Mapping[str, Any], params: dict[str, Any], call_sit
     tags = fetch_all_tags(
         lambda call_params: call_site(LIST_TAGS, call_params), **location, connector=params["connector"]
     )
-    if tag := get_newest_tag(tags.names, pattern):
+    tag = get_newest_tag(tags.names, pattern)
+    # A cut list proves that a tag exists, but not that no tag is higher.
+    if tags.is_cut and tag != pattern:
+        raise ActionFailed(
+            "IMAGE_NOT_FOUND",
+            f"{source['imagePath']} has more than {REGISTRY_TAGS}, so the highest one that matches {pattern} "
+            "is unknown. Choose a tag, or delete old tags from the repository, then run again.",
+        )
+    if tag:
         return tag
     raise ActionFailed(
         "IMAGE_NOT_FOUND", f"No tag of {source['imagePath']} matches {pattern}. Choose a tag, then run again."

@@ -11,7 +11,10 @@ from catalog.models import Artifact, Service
 from connectors.models import Connector
 from connectors.operations import create_connector, create_secret
 from delegates.access import images, site_calls
+from delegates.agent.executors import docker_registry
+from deployments.engine.steps import inputs
 from deployments.models import Execution
+from guards.limits import Limit
 from pipelines.models import Pipeline
 from rbac.models import Scope, User
 from tests.catalog.artifacts.ecr import IN_ECR, Push, create_repository
@@ -79,6 +82,24 @@ def test_a_tag_that_is_not_there_stops_the_run_before_any_write(
     assert execution.failure is not None
     assert execution.failure["code"] == "IMAGE_NOT_FOUND"
     assert "v3" in execution.failure["message"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "status", "message"),
+    [("v*", "FAILED", "more than 2 tags"), ("v1.9", "FAILED", "Choose a tag"), ("v1.1", "SUCCESS", "")],
+)
+def test_a_pattern_chooses_no_tag_from_a_list_that_may_lack_a_higher_one(
+    drive: Drive, hub: Registry, monkeypatch: pytest.MonkeyPatch, pattern: str, status: str, message: str
+) -> None:
+    create_registry_connector(hub)
+    set_artifact_source(WEB | {"tagPattern": pattern})
+    hub.tags = {"v1.1": ONE, "v1.2": ONE, "v1.3": ONE, "v1.9": TWO}
+    limit = Limit(2, "tags", "", "")
+    for module in (images, docker_registry, inputs):
+        monkeypatch.setattr(module, "REGISTRY_TAGS", limit)
+    execution = drive.run()
+    assert execution.status == status, execution.failure
+    assert message in (execution.failure or {}).get("message", "")
 
 
 @pytest.fixture
