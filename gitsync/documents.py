@@ -10,7 +10,7 @@ from cli.errors import CliError, ExitCode
 from cli.resources.plans import index_documents
 from cli.resources.yaml_documents import DocumentError, Fault, ResourceDocument, parse_documents
 from guards.limits import GIT_SYNC_DOCUMENTS, GIT_SYNC_PATH_CHARACTERS, SPEC_DEPTH, SPEC_VALUES
-from guards.text import find_name_problem, find_text_problem, sanitize_text
+from guards.text import find_encoding_problem, find_name_problem, find_text_problem, sanitize_text
 from rbac.models import Scope
 
 SUFFIXES: Final = (".yaml", ".yml")
@@ -82,8 +82,8 @@ def _parse_file(path: str, text: str, scope: str) -> list[ResourceDocument]:
 
 def _check_size(file: str, text: str) -> None:
     """Refuse what costs more than its size, before values are built. Raises `DocumentError`."""
-    if problem := find_text_problem(text):
-        raise _build_error(file, problem.reason, problem.line or 1, problem.column or 1)
+    if problem := find_text_problem(text) or find_encoding_problem(text):
+        raise _build_error(file, problem.message, problem.line or 1, problem.column or 1)
     depth = values = 0
     for event in _iterate_events(file, text):
         position = _get_position(event.start_mark)

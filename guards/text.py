@@ -75,6 +75,15 @@ def find_text_problem(text: str) -> InputProblem | None:
     return None
 
 
+def find_encoding_problem(text: str) -> InputProblem | None:
+    """Return the problem of a text with U+FFFD, by which earlier agents replace bytes that are not UTF-8."""
+    position = text.find("\ufffd")
+    if position < 0:
+        return None
+    line, column = get_line_and_column(text, position)
+    return InputProblem("this is not UTF-8, or has U+FFFD", "save the file as UTF-8", line, column)
+
+
 def find_control_problem(text: str) -> InputProblem | None:
     """Return the problem as `find_text_problem`, also for control characters except tab and line ends."""
     if problem := find_text_problem(text):

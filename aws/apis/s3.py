@@ -86,7 +86,11 @@ class _S3Reader:
         if b"\0" in content:
             message = f"{key} is not text: use object keys instead of a key prefix"
             raise Invalid("NoText", message, "s3", "GetObject")
-        self.objects.files[key] = content.decode("utf-8", "replace")
+        try:
+            self.objects.files[key] = content.decode()
+        except UnicodeDecodeError as error:
+            message = f"{key} is not UTF-8: byte {error.start + 1} is not valid"
+            raise Invalid("NoText", message, "s3", "GetObject") from error
         self.objects.versions[key] = str(
             response.get("VersionId") or str(response.get("ETag", "")).strip('"')
         )

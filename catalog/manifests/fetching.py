@@ -16,6 +16,7 @@ from catalog.manifests.stores import StoreError, get_store
 from connectors.file_store import StoredFile
 from delegates.access.remedies import find_site_remedy
 from guards.limits import MANIFEST_FILES_BYTES
+from guards.text import find_encoding_problem
 from rbac.models import Scope
 from steps.actions.base import ActionFailed
 from steps.expressions import BadExpressionError, find_paths, resolve_expressions
@@ -86,13 +87,17 @@ def _fetch_files(rows: Sequence[FetchRow], fetch: FetchFiles) -> dict[str, Any]:
             "does not exist. Create it, or change the manifest, and run again.",
         )
     try:
-        return fetch(build_fetch_request(rows))
+        answer = fetch(build_fetch_request(rows))
     except Undelivered as problem:
         raise ActionFailed(
             problem.code or "MANIFEST_MISSING",
             f"The manifest {first['identifier']} could not be fetched from {describe_location(first)}: "
             f"{_add_next_step(problem.display_message)}",
         ) from problem
+    for name, text in (answer.get("files") or {}).items():
+        if problem_of_text := find_encoding_problem(text):
+            raise ActionFailed("BAD_MANIFEST", f"{name}: {problem_of_text.display_message}")
+    return answer
 
 
 def _add_next_step(sentence: str) -> str:

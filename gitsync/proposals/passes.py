@@ -31,7 +31,7 @@ from delegates.access.site_calls import (
 from gitsync.documents import get_scope_name
 from gitsync.models import GitSync, GitSyncProposal
 from gitsync.proposals.document_edits import build_difference, edit_document, read_spec
-from guards.text import sanitize_text
+from guards.text import find_encoding_problem, sanitize_text
 from web.live import publish_change_on_commit
 
 LEASE_LENGTH: Final = timedelta(seconds=60)
@@ -191,7 +191,7 @@ def _edit(proposal: GitSyncProposal, text: str) -> str:
     """Return the changed file; unchanged if it has the new values already. Raises `ProposalRefused`."""
     key = Key(proposal.kind, proposal.place, proposal.resource, proposal.parent)
     scope = get_scope_name(proposal.sync.scope)
-    if "\ufffd" in text:
+    if find_encoding_problem(text):
         raise ProposalRefused(f"{proposal.path} is not UTF-8. Change it in Git.")
     try:
         current = read_spec(text, key, scope)

@@ -26,14 +26,18 @@ class Endpoint:
     requests: list[dict[str, Any]] = field(default_factory=list)
     release: threading.Event = field(default_factory=threading.Event)
 
-    def answer(self, status: int, body: str, *, content_type: str = "application/x-amz-json-1.1") -> None:
+    def answer(
+        self, status: int, body: str | bytes, *, content_type: str = "application/x-amz-json-1.1"
+    ) -> None:
+        content = body.encode() if isinstance(body, str) else body
+
         def send(request: BaseHTTPRequestHandler) -> None:
             request.send_response(status)
             request.send_header("Content-Type", content_type)
-            request.send_header("Content-Length", str(len(body.encode())))
+            request.send_header("Content-Length", str(len(content)))
             request.send_header("Connection", "close")
             request.end_headers()
-            request.wfile.write(body.encode())
+            request.wfile.write(content)
 
         self.answers.append(send)
 

@@ -35,3 +35,11 @@ def test_the_mark_of_a_folder_is_no_object_of_it(endpoint: Endpoint, caller: Bot
     endpoint.answer(200, LISTED.format(more="false"))
     endpoint.answer(200, "desiredCount: 1")
     assert fetch_objects(caller, "bucket", ["app"]).files == {"app/a.yaml": "desiredCount: 1"}
+
+
+def test_an_object_in_another_encoding_is_refused_with_its_key(
+    endpoint: Endpoint, caller: BotoCaller
+) -> None:
+    endpoint.answer(200, "name: Größe".encode("latin-1"))
+    with pytest.raises(Invalid, match=r"web\.yaml is not UTF-8: byte 9"):
+        fetch_objects(caller, "bucket", ["web.yaml"])

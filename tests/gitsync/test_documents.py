@@ -55,6 +55,7 @@ def test_a_document_belongs_to_a_scope_or_below_it(path: str, written: str, scop
         (SERVICE.replace("Service", "Secret"), 1, 1, "unknown kind Secret"),
         (f"{SERVICE}  password: x\n", 6, 3, "unknown key password"),
         ("\0", 1, 1, "NUL"),
+        (f"{SERVICE}  description: Gr\ufffd\ufffde", 6, 18, "UTF-8"),
     ],
 )
 def test_a_faulty_file_is_refused_with_its_place(

@@ -43,6 +43,21 @@ def test_a_huge_file_is_refused_before_it_is_parsed(run_pass: RunPass, git_serve
     assert not Environment.objects.exists()
 
 
+def test_a_file_in_another_encoding_is_refused_with_its_name(
+    run_pass: RunPass, git_server: GitServer
+) -> None:
+    (git_server.work / "slipway" / "latin.yaml").write_bytes(
+        ENVIRONMENT.replace("Test", "Größe").encode("latin-1")
+    )
+    git_server.commit({})
+
+    sync = run_pass()
+
+    assert (sync.state, sync.applied_commit) == ("FAILED", "")
+    assert "slipway/latin.yaml is not UTF-8" in get_fault(sync)
+    assert not Environment.objects.exists()
+
+
 def use_delegates(git_sync: GitSync) -> None:
     """Have the repository fetched by delegates with the tag net."""
     connector = git_sync.connector

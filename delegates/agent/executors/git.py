@@ -305,7 +305,10 @@ class _Repository:
                 content = self._run("cat-file", "blob", f"{commit}:{name}")
                 if b"\0" in content:
                     raise GitFailed(f"{name} is not text: use files instead of the folder")
-                contents[name] = content.decode("utf-8", "replace")
+                try:
+                    contents[name] = content.decode()
+                except UnicodeDecodeError as error:
+                    raise GitFailed(f"{name} is not UTF-8: byte {error.start + 1} is not valid") from error
         return contents
 
     def _list_files(self, commit: str, path: str) -> list[tuple[str, int]]:

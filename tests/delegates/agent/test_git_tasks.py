@@ -105,6 +105,10 @@ def test_a_file_that_is_not_text_is_named(git_server: GitServer) -> None:
     git_server.commit({"ecs/task.yaml": "family: web\n"})
     assert "logo.png is not text" in get_error(fetch(git_server.url, "/"))["message"]
     assert fetch(git_server.url, "ecs").status == "SUCCEEDED"
+    (git_server.work / "latin.yaml").write_bytes("name: Größe".encode("latin-1"))
+    git_server.commit({})
+    error = get_error(fetch(git_server.url, "latin.yaml"))
+    assert error["message"].endswith("latin.yaml is not UTF-8: byte 9 is not valid")
 
 
 def test_a_branch_that_is_not_there_is_told_in_gits_words(repository: Repository) -> None:

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
+from catalog.manifests.fetching import fetch_groups
 from catalog.models import Environment
 from catalog.operations import ManifestSpec, OverrideSpec, override_service
 from connectors.models import Connector
@@ -27,6 +28,7 @@ from guards.address_policy import AddressPolicy
 from policies.models import PolicyRule
 from rbac.models import Role, RoleAssignment, Scope, User
 from rbac.permissions import PERMISSIONS
+from steps.actions.base import ActionFailed
 from tests.catalog.manifests.stores.conftest import TASK, Move, create_git_connector, texts
 from tests.deployments.engine.simulator.schedule import Death
 from tests.fixtures.engine_driver import Drive
@@ -180,6 +182,13 @@ def test_a_delegate_fetches_where_the_connector_says_so(
     assert execution.status == "SUCCESS", execution.failure
     assert hand_agent.taken_operations == ["git"]
     assert list_commits(execution) == {commit}
+
+
+def test_a_text_in_which_an_earlier_agent_replaced_characters_is_refused() -> None:
+    row = {"store": "Git", "identifier": "task", "connector_id": 1, "place": MAIN, "paths": ["task.yaml"]}
+    files = {"task.yaml": "family: Gr\ufffd\ufffde"}
+    with pytest.raises(ActionFailed, match=r"task\.yaml: Line 1, column 11: this is not UTF-8"):
+        list(fetch_groups([row], [[0]], {}, lambda _: {"files": files}))
 
 
 def test_a_delegate_that_cannot_reach_the_repository_leaves_it_to_another_one(
