@@ -279,7 +279,8 @@ def _log_start(attempt: Execution, start: AttemptStart, actor: User) -> None:
 def retry_execution(*, actor: User, execution: Execution, override_freeze: bool = False) -> None:
     """Retry the failed step in the same execution; its earlier attempts stay in the log.
 
-    Raises `RunFrozen` in a freeze window; `override_freeze` ignores the windows that the actor may override.
+    Raises `RunFrozen` in a freeze window, except for a rollback; `override_freeze` ignores the windows that
+    the actor may override.
     """
     require(actor, "core_pipeline_execute", execution)
     if execution.status not in RETRYABLE_STATUSES:
@@ -287,7 +288,7 @@ def retry_execution(*, actor: User, execution: Execution, override_freeze: bool 
             f"Only failed executions can be retried. The status of this execution is {execution.status}."
         )
     require_access(actor, needs_of_execution(execution))
-    freeze_targets = operations.list_execution_targets(execution)
+    freeze_targets = operations.list_retry_targets(execution)
     overridden = operations.check_freeze_override(
         actor, execution.scope, freeze_targets, override=override_freeze
     )

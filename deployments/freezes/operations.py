@@ -125,6 +125,11 @@ def list_execution_targets(execution: Execution) -> list[FreezeTarget]:
     ]
 
 
+def list_retry_targets(execution: Execution) -> list[FreezeTarget]:
+    """Return the targets of a retry of an execution; no window blocks the retry of a rollback."""
+    return [] if execution.rerun_of_id else list_execution_targets(execution)
+
+
 def list_active_windows(
     scope: Scope, places: Iterable[FreezeTarget]
 ) -> list[tuple[FreezeWindow, FreezePeriod]]:
@@ -204,7 +209,7 @@ def get_active_freeze(actor: User, pipeline: Pipeline, targets: Sequence[StageTa
 
 def get_retry_freeze(actor: User, execution: Execution) -> ActiveFreeze | None:
     """Return the window that blocks a retry of an execution now, or None."""
-    return _find_active_freeze(actor, execution.scope, list_execution_targets(execution))
+    return _find_active_freeze(actor, execution.scope, list_retry_targets(execution))
 
 
 def _find_active_freeze(actor: User, scope: Scope, places: Iterable[FreezeTarget]) -> ActiveFreeze | None:

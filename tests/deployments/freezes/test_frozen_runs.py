@@ -10,6 +10,7 @@ from catalog.models import Service
 from deployments.execution.operations import run_pipeline
 from deployments.freezes.operations import RunFrozen
 from deployments.models import Execution, FreezeWindow
+from inventory.operations.redeployments import redeploy
 from rbac.models import AuditEntry, Role, RoleAssignment, Scope, User
 from rbac.operations.api_keys import create_api_key
 from rbac.policy import Forbidden
@@ -225,6 +226,24 @@ def test_another_try_in_a_window_needs_who_may_override_it(drive: Drive) -> None
     browser.post(page, {"start": "step", "override_freeze": "1"})
     assert execution.interrupts.get().kind == "RETRY"
     assert AuditEntry.objects.get(action="freezewindow.override").thing_id == str(execution.pk)
+
+
+def test_a_rollback_that_failed_is_retried_in_a_window(drive: Drive) -> None:
+    first = drive.run("1.27")
+    drive.run("1.28")
+    stage = first.stages.select_related("service").get()
+    rollback = redeploy(actor=drive.deployer, service=stage.service, deployment=stage)
+    assert rollback.rerun_of_id == first.pk
+    Execution.objects.filter(pk=rollback.pk).update(status="FAILED", due_at=None)
+    _create_window(drive.pipeline.scope)
+    browser = Client()
+    browser.force_login(drive.deployer)
+    page = browser.get(f"/deployments/{rollback.pk}/retry/")
+    assert "Frozen until" not in page.content.decode()
+    response = _create_api_client(drive.deployer).post(
+        f"/api/v1/executions/{rollback.pk}/retry", {}, format="json"
+    )
+    assert response.status_code == 202, response.json()
 
 
 def test_a_list_shows_the_windows_of_the_scope_and_those_above_to_whom_they_hold_back(
