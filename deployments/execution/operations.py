@@ -29,7 +29,12 @@ from deployments.execution.planning.attempts import (
 )
 from deployments.execution.planning.rows import CannotPlanError, resolve_artifact, write_plan
 from deployments.execution.planning.run_requests import RunRequest, resolve_targets, validate_run
-from deployments.execution.policy_checks import RunSettings, build_warning_lines, require_run_allowed
+from deployments.execution.policy_checks import (
+    RunSettings,
+    build_warning_lines,
+    require_retry_allowed,
+    require_run_allowed,
+)
 from deployments.execution.queries import ROLLED_BACK_OUTCOMES, SUCCEEDED, has_kept_stage, has_written
 from deployments.execution_access import needs_of_execution
 from deployments.freezes import operations
@@ -280,7 +285,8 @@ def retry_execution(*, actor: User, execution: Execution, override_freeze: bool 
     """Retry the failed step in the same execution; its earlier attempts stay in the log.
 
     Raises `RunFrozen` in a freeze window, except for a rollback; `override_freeze` ignores the windows that
-    the actor may override.
+    the actor may override. Raises `PolicyViolated` for policy rules that refuse it; these only warn of a
+    rollback.
     """
     require(actor, "core_pipeline_execute", execution)
     if execution.status not in RETRYABLE_STATUSES:
@@ -292,9 +298,11 @@ def retry_execution(*, actor: User, execution: Execution, override_freeze: bool 
     overridden = operations.check_freeze_override(
         actor, execution.scope, freeze_targets, override=override_freeze
     )
+    warnings = require_retry_allowed(actor, execution, overridden)
     with transaction.atomic():
         _create_interrupt(actor, execution, Interrupt.Kind.RETRY)
         operations.record_override(actor, execution, overridden)
+        store_lines(execution.pk, build_warning_lines(warnings))
 
 
 def decide_step(*, actor: User, execution: Execution, step: str, decision: str) -> None:

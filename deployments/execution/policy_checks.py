@@ -8,9 +8,14 @@ from django.utils import timezone
 
 from catalog.overrides.policy_checks import build_effective_documents
 from deployments.execution.planning.run_requests import RunRequest, validate_run
+from deployments.execution.policy_documents import (
+    build_executed_pipeline_document,
+    build_execution_document,
+    build_starter_facts,
+)
 from deployments.freezes.operations import list_active_windows, list_targets
 from deployments.log import NewLogLine
-from deployments.models import FreezeWindow
+from deployments.models import Execution, FreezeWindow
 from pipelines.definition.policy_checks import (
     build_run_pipeline_document,
     build_stage_documents,
@@ -19,6 +24,7 @@ from pipelines.definition.policy_checks import (
 )
 from pipelines.definition.stage_targets import StageTarget
 from pipelines.models import Pipeline
+from pipelines.operations.pipelines import parse_valid_pipeline
 from policies.evaluation import RulesInForce, Violation, list_rules_in_force, require_no_refusals
 from policies.models import PolicyRule
 from rbac.models import User
@@ -67,6 +73,31 @@ def find_run_violations(pipeline: Pipeline, request: RunRequest, settings: RunSe
     ]
 
 
+def require_retry_allowed(
+    actor: User, execution: Execution, overridden: Sequence[FreezeWindow]
+) -> list[Violation]:
+    """Return the rules for runs and pipelines that a retry in the same execution violates with a warning.
+
+    Raises `PolicyViolated` for rules that refuse it; these only warn of a rollback. One query without rules.
+    """
+    rules = RulesInForce(execution.scope, [PolicyRule.Subject.RUN, PolicyRule.Subject.PIPELINE])
+    if not rules.rules:
+        return []
+    spec = parse_valid_pipeline(execution.yaml, has_run=True)
+    facts = {"started_by": build_starter_facts(actor), "freezes": _build_freeze_facts(overridden)}
+    violations = [
+        *rules.find_violations(
+            PolicyRule.Subject.RUN, lambda: [build_execution_document(execution, spec) | facts]
+        ),
+        *rules.find_violations(
+            PolicyRule.Subject.PIPELINE, lambda: [build_executed_pipeline_document(execution, spec)]
+        ),
+    ]
+    if execution.rerun_of_id is None:
+        require_no_refusals(violations, "retry")
+    return violations
+
+
 def find_preview_violations(actor: User, pipeline: Pipeline, request: RunRequest) -> list[Violation]:
     """Return the rules that a run would violate if it started now, without overriding a freeze window."""
     windows = list_active_windows(pipeline.scope, list_targets(request.targets))
@@ -108,29 +139,31 @@ def check_planned_run(
 
 def build_run_document(pipeline: Pipeline, request: RunRequest, settings: RunSettings) -> dict[str, Any]:
     """Return the document of a run for policy rules; secret inputs are not in it."""
-    windows = [(window, True) for window in settings.overridden]
-    windows += [(window, False) for window in settings.active]
     artifact = request.artifact
     return {
         "pipeline": build_run_pipeline_document(pipeline),
         "artifact": {name: artifact.get(name) or "" for name in ("image", "tag", "digest")},
         "inputs": request.inputs,
-        "started_by": {
-            "name": settings.actor.get_username(),
-            "is_service_account": settings.actor.kind == User.Kind.SERVICE_ACCOUNT,
-        },
+        "started_by": build_starter_facts(settings.actor),
         "cause": settings.cause,
         "attempt": settings.attempt,
         "is_rollback": settings.is_rollback,
-        "freezes": [
-            {"identifier": window.identifier, "name": window.name, "is_overridden": is_overridden}
-            for window, is_overridden in windows
-        ],
+        "freezes": _build_freeze_facts(settings.overridden, settings.active),
         "stages": build_stage_documents(map(build_stage_facts, request.targets)),
     }
 
 
+def _build_freeze_facts(
+    overridden: Sequence[FreezeWindow], active: Sequence[FreezeWindow] = ()
+) -> list[dict[str, Any]]:
+    windows = [*((window, True) for window in overridden), *((window, False) for window in active)]
+    return [
+        {"identifier": window.identifier, "name": window.name, "is_overridden": is_overridden}
+        for window, is_overridden in windows
+    ]
+
+
 def build_warning_lines(violations: Sequence[Violation]) -> list[NewLogLine]:
-    """Return the log lines of violated rules for the start of an execution."""
+    """Return the log lines of violated rules for the start or the retry of an execution."""
     now = timezone.now()
     return [NewLogLine(now, None, "", "", WARNING_LEVEL, violation.message) for violation in violations]

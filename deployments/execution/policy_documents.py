@@ -1,4 +1,4 @@
-"""Past executions as documents of policy rules, for the test bench."""
+"""Stored executions as documents of policy rules, for retries and for the test bench."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -50,20 +50,16 @@ def list_recent_runs(actor: User, scope: Scope, count: int) -> list[list[NamedDo
 
 def list_recent_pipelines(actor: User, scope: Scope, count: int) -> list[list[NamedDocument]]:
     """Return the documents of the pipelines that the newest visible executions ran."""
-    return list(_list_recent(actor, scope, count, _build_pipeline_document))
+    return list(_list_recent(actor, scope, count, build_executed_pipeline_document))
 
 
 def build_execution_document(execution: Execution, spec: PipelineSpec) -> dict[str, Any]:
     """Return the document of an execution as of its start; freeze windows are not known any more."""
-    starter = execution.started_by
     return {
         "pipeline": {**_build_identity(execution), "version": execution.pipeline_version or 0},
         "artifact": {name: execution.artifact.get(name) or "" for name in ("image", "tag", "digest")},
         "inputs": execution.inputs,
-        "started_by": {
-            "name": starter.get_username() if starter else "",
-            "is_service_account": bool(starter and starter.kind == User.Kind.SERVICE_ACCOUNT),
-        },
+        "started_by": build_starter_facts(execution.started_by),
         "cause": execution.cause,
         "attempt": execution.attempt,
         "is_rollback": execution.rerun_of_id is not None,
@@ -72,7 +68,16 @@ def build_execution_document(execution: Execution, spec: PipelineSpec) -> dict[s
     }
 
 
-def _build_pipeline_document(execution: Execution, spec: PipelineSpec) -> dict[str, Any]:
+def build_starter_facts(starter: User | None) -> dict[str, Any]:
+    """Return the part of a run's document about who starts it; the name of a deleted user is empty."""
+    return {
+        "name": starter.get_username() if starter else "",
+        "is_service_account": bool(starter and starter.kind == User.Kind.SERVICE_ACCOUNT),
+    }
+
+
+def build_executed_pipeline_document(execution: Execution, spec: PipelineSpec) -> dict[str, Any]:
+    """Return the document of the pipeline that an execution runs."""
     facts = {**_build_identity(execution), **build_pipeline_facts(spec)}
     return {"pipeline": facts, "stages": build_stage_documents(_list_stage_facts(execution, spec))}
 
