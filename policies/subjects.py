@@ -56,7 +56,7 @@ EXAMPLES: Final[Mapping[str, Document]] = {
     },
     PolicyRule.Subject.RUN: {
         "pipeline": {**_PIPELINE, "version": 7},
-        # The digest is empty until the run resolves it, unless it was chosen.
+        # A digest that was not chosen is empty until the run resolves it; so is a tag that a pattern chooses.
         "artifact": {"image": "example.com/shop", "tag": "1.4.2", "digest": ""},
         # Without secrets.
         "inputs": {"replicas": 3},

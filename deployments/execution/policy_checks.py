@@ -9,6 +9,7 @@ from django.utils import timezone
 from catalog.overrides.policy_checks import build_effective_documents
 from deployments.execution.planning.run_requests import RunRequest, validate_run
 from deployments.execution.policy_documents import (
+    build_artifact_facts,
     build_executed_pipeline_document,
     build_execution_document,
     build_starter_facts,
@@ -139,10 +140,9 @@ def check_planned_run(
 
 def build_run_document(pipeline: Pipeline, request: RunRequest, settings: RunSettings) -> dict[str, Any]:
     """Return the document of a run for policy rules; secret inputs are not in it."""
-    artifact = request.artifact
     return {
         "pipeline": build_run_pipeline_document(pipeline),
-        "artifact": {name: artifact.get(name) or "" for name in ("image", "tag", "digest")},
+        "artifact": build_artifact_facts(request.artifact),
         "inputs": request.inputs,
         "started_by": build_starter_facts(settings.actor),
         "cause": settings.cause,

@@ -1,6 +1,6 @@
 """Stored executions as documents of policy rules, for retries and for the test bench."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError
@@ -57,7 +57,7 @@ def build_execution_document(execution: Execution, spec: PipelineSpec) -> dict[s
     """Return the document of an execution as of its start; freeze windows are not known any more."""
     return {
         "pipeline": {**_build_identity(execution), "version": execution.pipeline_version or 0},
-        "artifact": {name: execution.artifact.get(name) or "" for name in ("image", "tag", "digest")},
+        "artifact": build_artifact_facts(execution.artifact),
         "inputs": execution.inputs,
         "started_by": build_starter_facts(execution.started_by),
         "cause": execution.cause,
@@ -66,6 +66,11 @@ def build_execution_document(execution: Execution, spec: PipelineSpec) -> dict[s
         "freezes": [],
         "stages": build_stage_documents(_list_stage_facts(execution, spec)),
     }
+
+
+def build_artifact_facts(artifact: Mapping[str, Any]) -> dict[str, str]:
+    """Return the part of a run's document about its image; empty texts are not known yet."""
+    return {name: artifact.get(name) or "" for name in ("image", "tag", "digest")}
 
 
 def build_starter_facts(starter: User | None) -> dict[str, Any]:

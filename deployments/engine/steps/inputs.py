@@ -22,7 +22,7 @@ from catalog.manifests.stores import (
 )
 from delegates.access.images import fetch_all_tags, parse_digest
 from delegates.access.remedies import find_site_remedy
-from deployments.engine.steps.manifest_policies import check_manifest_policies
+from deployments.engine.steps.manifest_policies import check_image_policies, check_manifest_policies
 from deployments.execution.planning.stored_inputs import load_texts, load_texts_by_path
 from deployments.models import Execution, StageExecution, StepExecution
 from guards.limits import REGISTRY_TAGS
@@ -379,8 +379,7 @@ class EngineStepInputs:
     def _check_policies(self, kind: str, manifests: Sequence[LoadedManifest]) -> None:
         """Check what is about to be deployed; a rollback is never refused."""
         context, reconcile_context = self._context, self._reconcile_context
-        is_forward = context.step.section == StepExecution.Section.EXECUTION
-        if not is_forward or not self._is_first(f"policies {kind}"):
+        if not self._is_forward or not self._is_first(f"policies {kind}"):
             return
         messages = check_manifest_policies(
             reconcile_context.execution, reconcile_context.stage, kind, manifests
@@ -389,6 +388,10 @@ class EngineStepInputs:
         if messages and context.save_for_rollback(f"warned {kind}", action) == action:
             for message in messages:
                 context.log(message, "warning")
+
+    @property
+    def _is_forward(self) -> bool:
+        return bool(self._context.step.section == StepExecution.Section.EXECUTION)
 
     @property
     def _own(self) -> tuple[SourceRow, ...]:
@@ -462,8 +465,16 @@ class EngineStepInputs:
         artifact_row = self._context.load_for_rollback(name) or self._reconcile_context.execution.artifact
         if needs_digest(artifact_row) and self._is_first(name):
             artifact = resolve_image(self._context.save_for_rollback(name, artifact_row), self._call_site)
+            self._check_image(artifact)
             self._reconcile_context.pin_artifact(artifact)
             self._context.log(describe_image(artifact))
+
+    def _check_image(self, artifact: Mapping[str, Any]) -> None:
+        """Check the rules for runs on the image before it is pinned; a rollback is never refused."""
+        execution = self._reconcile_context.execution
+        if self._is_forward and not execution.artifact.get("digest"):
+            for message in check_image_policies(execution, artifact):
+                self._context.log(message, "warning")
 
     def _call_site(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
         return self._context.caller.call(DELEGATE_SERVICE, operation, params)

@@ -1,11 +1,14 @@
-"""Policy rules on the manifests of a run, with resolved expressions and fetched files."""
+"""Policy rules on the image and the manifests of a run, with resolved expressions and fetched files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from catalog.models import Manifest
 from catalog.overrides.policy_checks import build_manifest_document
+from deployments.execution.policy_documents import build_artifact_facts, build_execution_document
 from deployments.models import Execution, StageExecution
-from policies.evaluation import RulesInForce
+from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
+from policies.evaluation import RulesInForce, Violation
 from policies.models import PolicyRule
 from steps.actions.base import ActionFailed
 from steps.actions.context import LoadedManifest
@@ -35,7 +38,37 @@ def check_manifest_policies(
             if ARN_FIELD not in manifest.value
         ],
     )
+    _require_no_refusals(execution, violations)
+    return [violation.message for violation in violations]
+
+
+def check_image_policies(execution: Execution, artifact: Mapping[str, Any]) -> list[str]:
+    """Return the messages of the rules for runs that only warn of a resolved image, and did not before.
+
+    One query without rules. Raises as `check_manifest_policies` does.
+    """
+    rules = RulesInForce(execution.scope, [PolicyRule.Subject.RUN])
+    if not rules.rules:
+        return []
+    try:
+        document = build_execution_document(execution, parse_pipeline(execution.yaml, has_run=True))
+    except InvalidPipelineError as invalid:
+        # Valid for the release that started the run.
+        message = f"The policy rules for runs cannot be evaluated: {invalid}. Start a new run."
+        if execution.rerun_of_id is None:
+            raise ActionFailed("POLICY_VIOLATED", message) from invalid
+        return [message]
+    resolved = document | {"artifact": build_artifact_facts(artifact)}
+    violations = rules.find_violations(PolicyRule.Subject.RUN, lambda: [resolved])
+    _require_no_refusals(execution, violations)
+    # The log has the messages of the start already.
+    known = {
+        violation.message for violation in rules.find_violations(PolicyRule.Subject.RUN, lambda: [document])
+    }
+    return [violation.message for violation in violations if violation.message not in known]
+
+
+def _require_no_refusals(execution: Execution, violations: Sequence[Violation]) -> None:
     refusals = [violation.message for violation in violations if violation.is_refusal]
     if refusals and execution.rerun_of_id is None:
         raise ActionFailed("POLICY_VIOLATED", "\n".join(refusals))
-    return [violation.message for violation in violations]

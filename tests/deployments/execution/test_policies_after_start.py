@@ -1,4 +1,6 @@
-"""Policy rules for runs and pipelines after the start of a run: at a retry in the same execution."""
+"""Policy rules for runs and pipelines after the start of a run: at a retry, and for its resolved image."""
+
+from collections.abc import Iterator
 
 import pytest
 
@@ -7,11 +9,26 @@ from deployments.models import Execution
 from inventory.operations.redeployments import redeploy
 from policies.evaluation import PolicyViolated
 from policies.models import PolicyRule
+from tests.catalog.artifacts.registry import Registry, start_registry
+from tests.catalog.artifacts.test_image_sources import (
+    ONE,
+    TWO,
+    WEB,
+    create_registry_connector,
+    set_artifact_source,
+)
 from tests.deployments.conftest import _full_buckets, drive
 from tests.fixtures.engine_driver import Drive
 
+PATTERN = WEB | {"tagPattern": "latest"}
 __all__ = ["_full_buckets", "drive"]
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def hub() -> Iterator[Registry]:
+    with start_registry(v1_9=ONE, latest=TWO) as registry_server:
+        yield registry_server
 
 
 def add_rule(drive: Drive, condition: str, *, subject: str = "Run", effect: str = "REFUSE") -> PolicyRule:
@@ -77,3 +94,31 @@ def test_the_retry_of_a_rollback_is_only_warned(drive: Drive) -> None:
     retry_execution(actor=drive.deployer, execution=rollback)
     assert rollback.interrupts.get().kind == "RETRY"
     assert any("Choose another version" in line for line in drive.log(rollback))
+
+
+@pytest.mark.parametrize("condition", ["artifact.tag != 'latest'", f"artifact.digest != '{TWO}'"])
+def test_a_rule_refuses_the_image_that_a_tag_pattern_chooses(
+    drive: Drive, hub: Registry, condition: str
+) -> None:
+    create_registry_connector(hub)
+    set_artifact_source(PATTERN)
+    rule = add_rule(drive, condition)
+    execution = drive.run()
+    message = f"Policy rule Versions ({rule.scope.path}/versions): Choose another version."
+    assert execution.failure is not None
+    assert (execution.failure["code"], execution.failure["message"]) == ("POLICY_VIOLATED", message)
+    assert not [call.operation for call in drive.calls(execution) if call.is_write]
+    assert execution.artifact["tag"] == ""
+
+
+@pytest.mark.parametrize(("tag", "source"), [("latest", WEB), ("", PATTERN)])
+def test_a_warning_about_an_image_is_logged_once(
+    drive: Drive, hub: Registry, tag: str, source: dict[str, str]
+) -> None:
+    create_registry_connector(hub)
+    set_artifact_source(source)
+    add_rule(drive, "artifact.tag != 'latest'", effect="WARN")
+    execution = drive.run(tag)
+    assert execution.status == "SUCCESS", execution.failure
+    assert execution.artifact["digest"] == TWO
+    assert len([line for line in drive.log(execution) if "Choose another version" in line]) == 1
