@@ -23,7 +23,8 @@ _STAGE: Final = {
     "steps": [
         {"identifier": "approve", "name": "Approve", "type": "HarnessApproval", "is_conditional": False}
     ],
-    # Approval steps that come before the first deploying step of the stage, also in earlier stages.
+    # Approval steps that come before the first deploying step of the stage, also in earlier stages. None of
+    # those that a stage or a step does not need because it also runs after a failure.
     "approvals": [
         {
             "step": "approve",

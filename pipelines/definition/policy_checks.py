@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.definition.nesting import PARALLEL
-from pipelines.definition.parser import PipelineSpec, StageSpec, StepSpec
+from pipelines.definition.parser import AFTER_SUCCESS, PipelineSpec, StageSpec, StepSpec
 from pipelines.definition.stage_targets import StageTarget
 from pipelines.models import Pipeline
 from policies.evaluation import RulesInForce, Violation
@@ -82,11 +82,13 @@ def build_stage_facts(target: StageTarget) -> StageFacts:
 
 
 def build_stage_documents(stages: Iterable[StageFacts]) -> list[dict[str, Any]]:
-    """Return the documents of stages, each with the approvals that come before its deployment."""
+    """Return the documents of stages, each with the approvals that hold its deployment back."""
     documents: list[dict[str, Any]] = []
     earlier: list[dict[str, Any]] = []
     for facts in stages:
         spec = facts.spec
+        # A stage that also runs after a failure does not need the approvals of earlier stages.
+        before = earlier if _needs_success(spec.when, "pipelineStatus") else []
         documents.append(
             {
                 "identifier": spec.identifier,
@@ -95,7 +97,7 @@ def build_stage_documents(stages: Iterable[StageFacts]) -> list[dict[str, Any]]:
                 "environment": dict(facts.environment),
                 "infrastructure": dict(facts.infrastructure),
                 "steps": [_build_step(spec, step) for step in spec.steps],
-                "approvals": [*earlier, *_list_first_approvals(spec)],
+                "approvals": [*before, *_list_first_approvals(spec)],
             }
         )
         earlier += [_build_approval(spec, step) for step in spec.steps if step.type == APPROVAL_TYPE]
@@ -112,12 +114,22 @@ def _build_step(stage: StageSpec, step: StepSpec) -> dict[str, Any]:
 
 
 def _list_first_approvals(stage: StageSpec) -> Iterator[dict[str, Any]]:
-    for step in stage.steps:
-        if get_step_kind(step.type).changes_ecs_service:
-            return
+    """Yield the approvals before the first deploying step; none if one of these also runs after a failure."""
+    deploying = [
+        position
+        for position, step in enumerate(stage.steps)
+        if get_step_kind(step.type).may_deploy(step.spec)
+    ]
+    if not all(_needs_success(stage.steps[position].when, "stageStatus") for position in deploying):
+        return
+    for step in stage.steps[: deploying[0] if deploying else None]:
         # An approval in parallel with deploying steps does not hold them back.
         if step.type == APPROVAL_TYPE and not _is_parallel(stage, step):
             yield _build_approval(stage, step)
+
+
+def _needs_success(when: Mapping[str, Any] | None, status: str) -> bool:
+    return (when or {}).get(status, AFTER_SUCCESS) == AFTER_SUCCESS
 
 
 def _is_parallel(stage: StageSpec, step: StepSpec) -> bool:

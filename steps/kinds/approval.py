@@ -72,6 +72,7 @@ class ApprovalSpec:
     title="Approval",
     timeout_minutes=DAY_MINUTES,
     starter=_STARTER,
+    deploys=False,
     outputs={
         "approvers": "Who approved, a list.",
         "approverInputs": "What approvers entered, by name.",

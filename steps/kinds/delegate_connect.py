@@ -37,6 +37,7 @@ class DelegateConnectSpec:
         "connectedTask": "The ARN of the ECS task that connected.",
     },
     needs_cluster=True,
+    deploys=False,
     timeout_minutes=10,
     starter={"delegate": "my-delegate"},
 )

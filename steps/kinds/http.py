@@ -129,6 +129,7 @@ _OWN_EXPRESSIONS = {
     scripts=("url", "headers", "requestBody", "assertion", "outputVariables"),
     secrets=("headers.*.value",),
     runs_on_delegates=True,
+    deploys=False,
     starter={"url": "https://example.com/", "method": "GET", "assertion": "<+httpResponseCode> == 200"},
 )
 def http(spec: HttpSpec) -> Plan:

@@ -105,6 +105,8 @@ class StepKind:
     needs_cluster: bool = False
     # Types of steps of the stage that it needs before and after it; empty if it needs none.
     comes_between: tuple[str, ...] = ()
+    # Whether it may write to AWS or run work, so that policy rules want its approvals before it.
+    deploys: bool = True
 
     def list_secret_references(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the references of the secrets in a spec; none for an invalid spec."""
@@ -118,6 +120,13 @@ class StepKind:
     def changes_ecs_service(self) -> bool:
         """Return whether it deploys, so that a rollback step has to undo it."""
         return bool(self.undone_by) and not self.provisions
+
+    def may_deploy(self, values: Mapping[str, Any]) -> bool:
+        """Return whether a step with this spec may write to AWS or run work; one that is invalid may."""
+        try:
+            return self.deploys and bool(getattr(self.parse_spec(values), "deploys", True))
+        except BadStepError:
+            return True
 
     def is_undone_by(self, type_: str) -> bool:
         """Return whether a rollback step of this type undoes it; an unknown type does not."""
@@ -216,6 +225,7 @@ def step(  # noqa: PLR0913 - the settings of a step kind
     own_expressions: Mapping[str, str] | None = None,
     needs_cluster: bool = False,
     comes_between: tuple[str, ...] = (),
+    deploys: bool = True,
 ) -> Callable[[F], F]:
     """Register the plan function of a kind of step.
 
@@ -248,6 +258,7 @@ def step(  # noqa: PLR0913 - the settings of a step kind
             own_expressions or {},
             needs_cluster,
             comes_between,
+            deploys,
         )
         return plan_function
 

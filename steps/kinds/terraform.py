@@ -245,6 +245,7 @@ def _register_steps(program: str) -> None:
         spec=PlanSpec,
         starter=STARTER_SPEC,
         outputs=_PLAN_OUTPUTS,
+        deploys=False,
         **common_fields,
     )
     def plan(spec: PlanSpec) -> Plan:

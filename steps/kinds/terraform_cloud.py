@@ -110,6 +110,11 @@ class TerraformCloudRunSpec:
         """Return the spec with the fields below `spec` merged into the others."""
         return replace(self, **{"spec": {}, **self.spec}) if self.spec else self
 
+    @property
+    def deploys(self) -> bool:
+        """Return whether the run may change infrastructure; a plan does not."""
+        return self.merged.runType not in (PLAN_ONLY, PLAN)
+
     def _list_problems(self) -> Iterator[str]:
         # Fields of a spec may be expressions, which are texts.
         if not isinstance(self.spec, dict):

@@ -112,6 +112,7 @@ VERIFY_TYPE: Final = "Verify"
     },
     timeout_minutes=10,
     starter={"alarms": ["my-alarm"], "duration": "5m"},
+    deploys=False,
 )
 def verify(spec: VerifySpec) -> Plan:
     """Fail as soon as an alarm rings or a metric passes its threshold."""

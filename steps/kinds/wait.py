@@ -55,6 +55,7 @@ def parse_wait_duration(duration: str) -> int:
     spec=WaitSpec,
     timeout_minutes=5,
     starter={"duration": "10m"},
+    deploys=False,
     outputs={"waitsUntil": "When the wait ends."},
 )
 def wait(spec: WaitSpec) -> Plan:
