@@ -1,8 +1,8 @@
 """Resources that syncs manage: their documents, states and differences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from cli.resources.plans import Change, get_key
 from cli.resources.stored import Key
@@ -10,6 +10,7 @@ from cli.resources.yaml_documents import Fault, ResourceDocument
 from gitsync.models import GitSync, GitSyncResource
 from guards.limits import GIT_SYNC_DIFF_CHARACTERS
 from guards.text import sanitize_text
+from rbac.policy import build_not_archived_filter
 
 State = GitSyncResource.State
 
@@ -19,15 +20,45 @@ def build_key(row: GitSyncResource) -> Key:
     return Key(row.kind, row.place, row.resource, row.parent)
 
 
-def list_claimed_elsewhere(sync: GitSync, documents: Sequence[ResourceDocument]) -> list[Fault]:
-    """Return a fault for each document of a resource that another sync manages."""
+def find_documents_elsewhere(
+    sync: GitSync, documents: Sequence[ResourceDocument]
+) -> dict[Key, tuple[ResourceDocument, str]]:
+    """Return the documents of resources that another sync manages, with its name."""
     others = _list_rows_elsewhere(sync, map(get_key, documents)).exclude(state=State.REMOVED)
     names = {build_key(row): row.sync.name for row in others.select_related("sync")}
+    return {key: (document, names[key]) for document in documents if (key := get_key(document)) in names}
+
+
+def build_elsewhere_faults(elsewhere: Mapping[Key, tuple[ResourceDocument, str]]) -> list[Fault]:
+    """Return the faults of the documents of resources that another sync manages."""
     return [
-        document.location.build_fault(f"the Git sync {names[key]} manages {key}", ("identifier",))
-        for document in documents
-        if (key := get_key(document)) in names
+        document.location.build_fault(f"the Git sync {name} manages {key}", ("identifier",))
+        for key, (document, name) in elsewhere.items()
     ]
+
+
+def list_claimed_keys(sync: GitSync) -> set[Key]:
+    """Return the resources of documents that other syncs cannot apply while this one manages them."""
+    others = GitSync.objects.filter(build_not_archived_filter("scope__"), is_enabled=True)
+    claims = others.exclude(pk=sync.pk).exclude(claims=[]).values_list("claims", flat=True)
+    return {Key(*claim) for rows in claims for claim in rows}
+
+
+def has_unread_sync(sync: GitSync, commit: str) -> bool:
+    """Return whether another sync of the branch has not read a commit, to which documents may have moved.
+
+    One that could not read the branch since this sync saw the commit does not count.
+    """
+    others = GitSync.objects.filter(
+        build_not_archived_filter("scope__"),
+        connector=sync.connector,
+        repository=sync.repository,
+        branch=sync.branch,
+        is_enabled=True,
+    )
+    if sync.seen_commit == commit:
+        others = others.filter(Q(checked_at=None) | Q(checked_at__lt=sync.checked_at))
+    return others.exclude(pk=sync.pk).exclude(seen_commit=commit).exists()
 
 
 def store_resources(

@@ -82,6 +82,8 @@ class GitSync(models.Model):
     seen_commit = models.CharField(max_length=64, blank=True, default="", editable=False)
     applied_commit = models.CharField(max_length=64, blank=True, default="", editable=False)
     checked_at = models.DateTimeField(null=True, editable=False)
+    # Resources of its newest documents that another sync manages: [[kind, scope, identifier, parent]].
+    claims = models.JSONField(default=list, blank=True, db_default=[], editable=False)
     applied_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:

@@ -6,7 +6,7 @@ refusal undoes all of it. So a killed worker leaves the resources as they were, 
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,7 +21,14 @@ from cli.resources.yaml_documents import Fault
 from gitsync.commit_files import CommitFiles, CommitUnavailable, FetchPending, fetch_commit_files
 from gitsync.documents import ParsedFiles, convert_error, parse_files
 from gitsync.local_api import LocalApiClient
-from gitsync.managed_resources import build_key, list_claimed_elsewhere, store_resources
+from gitsync.managed_resources import (
+    build_elsewhere_faults,
+    build_key,
+    find_documents_elsewhere,
+    has_unread_sync,
+    list_claimed_keys,
+    store_resources,
+)
 from gitsync.models import GitSync, GitSyncResource
 from gitsync.runs import notify_recovery, record_failure, record_success
 from guards.limits import GIT_SYNC_SECONDS
@@ -33,6 +40,8 @@ from web.managed_resources import act_as_manager
 
 POLL_INTERVAL: Final = timedelta(seconds=GIT_SYNC_SECONDS)
 DELEGATE_INTERVAL: Final = timedelta(seconds=2)
+# Each wait for another sync of the branch fetches again.
+SIBLING_INTERVAL: Final = timedelta(seconds=15)
 # Longer than Celery lets a pass take.
 LEASE_LENGTH: Final = timedelta(seconds=60)
 AUDIT_SOURCE: Final = "git"
@@ -121,9 +130,12 @@ class SyncPass:
 
     def _compare_or_apply(self, user: User, files: CommitFiles) -> None:
         parsed = parse_files(files.texts, self.sync.scope)
-        faults = parsed.faults or list_claimed_elsewhere(self.sync, parsed.documents)
-        if faults:
-            self.fail(files.commit, faults)
+        if parsed.faults:
+            self.fail(files.commit, parsed.faults)
+            return
+        if elsewhere := find_documents_elsewhere(self.sync, parsed.documents):
+            claims = [astuple(key) for key in elsewhere]
+            self.fail(files.commit, build_elsewhere_faults(elsewhere), claims=claims)
             return
         client = LocalApiClient(user, str(self.sync.service_account))
         mark = current_request.set(replace(NO_REQUEST, source=AUDIT_SOURCE))
@@ -131,6 +143,8 @@ class SyncPass:
             plan = build_plan(client, parsed.documents, deletable=self._list_keys())
             if files.commit == self.sync.applied_commit and not self.sync.is_requested:
                 self._record_comparison(files.commit, parsed, plan)
+            elif self._prunes(plan) and has_unread_sync(self.sync, files.commit):
+                self._postpone(files.commit)
             else:
                 self._apply(client, files.commit, parsed, plan)
         except CliError as error:
@@ -143,16 +157,37 @@ class SyncPass:
     def _list_keys(self) -> set[Key]:
         return {build_key(row) for row in GitSyncResource.objects.filter(sync=self.sync)}
 
+    def _prunes(self, plan: Plan) -> bool:
+        return self.sync.prunes and any(map(_is_deletion, plan.changes))
+
+    def _postpone(self, commit: str) -> None:
+        """Wait for another sync of the branch, so that it can claim the resources that it has now."""
+        is_first = commit != self.sync.seen_commit
+        seen = {"seen_commit": commit, "checked_at": self.now} if is_first else {}
+        self._store(**seen, due_at=self.now + SIBLING_INTERVAL, cause=self.sync.cause)
+
     def _record_comparison(self, commit: str, parsed: ParsedFiles, plan: Plan) -> None:
         """Store how the resources differ from the commit that was applied."""
         with transaction.atomic():
-            self._store(seen_commit=commit, state=_get_state(plan.changes), checked_at=self.now, lookup=None)
+            self._store(
+                seen_commit=commit,
+                state=_get_state(plan.changes),
+                checked_at=self.now,
+                lookup=None,
+                claims=[],
+            )
             store_resources(self.sync, parsed.documents, plan.changes)
             notify_recovery(self.sync, commit)
 
     def _apply(self, client: LocalApiClient, commit: str, parsed: ParsedFiles, plan: Plan) -> None:
         """Make all changes, or none. Raises `PlanRefused` and `LeaseLost`."""
-        changes = [change for change in plan.changes if self.sync.prunes or not _is_deletion(change)]
+        # Another sync that has the document now takes the resource over.
+        claimed = list_claimed_keys(self.sync) if self._prunes(plan) else set()
+        changes = [
+            change
+            for change in plan.changes
+            if not _is_deletion(change) or (self.sync.prunes and change.key not in claimed)
+        ]
         kept = [change for change in plan.changes if change not in changes]
         with transaction.atomic():
             self._store(
@@ -164,6 +199,7 @@ class SyncPass:
                 lookup=None,
                 is_requested=False,
                 requested_by=None,
+                claims=[],
             )
             with act_as_manager():
                 faults = list(_make_changes(client, changes))
@@ -173,8 +209,11 @@ class SyncPass:
             record_success(self.sync, changes, commit, self.now)
             notify_recovery(self.sync, commit)
 
-    def fail(self, commit: str, faults: Sequence[Fault]) -> None:
-        """Store why a commit was refused as a whole, or could not be fetched. Raises `LeaseLost`."""
+    def fail(self, commit: str, faults: Sequence[Fault], **values: Any) -> None:
+        """Store why a commit was refused as a whole, or could not be fetched, with further columns.
+
+        Raises `LeaseLost`.
+        """
         with transaction.atomic():
             self._store(
                 seen_commit=commit or self.sync.seen_commit,
@@ -183,6 +222,7 @@ class SyncPass:
                 lookup=None,
                 is_requested=False,
                 requested_by=None,
+                **values,
             )
             record_failure(self.sync, commit, faults, self.now)
 
