@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from catalog.models import Manifest
-from catalog.overrides.policy_checks import build_manifest_document
 from deployments.execution.policy_documents import build_artifact_facts, build_execution_document
 from deployments.models import Execution, StageExecution
 from pipelines.definition.parser import InvalidPipelineError, parse_pipeline
@@ -26,14 +25,13 @@ def check_manifest_policies(
     if kind not in Manifest.Kind.values:
         return []
     rules = RulesInForce(execution.scope, [PolicyRule.Subject.MANIFEST])
-    if not rules.rules or stage.service is None:
+    if not rules.rules or not {"service", "env"} <= stage.values.keys():
         return []
-    service = stage.service
-    environment = stage.infrastructure.environment if stage.infrastructure else None
+    facts = _build_target_facts(execution, stage)
     violations = rules.find_violations(
         PolicyRule.Subject.MANIFEST,
         lambda: [
-            build_manifest_document(kind, manifest.value, service, environment)
+            {"kind": kind, "manifest": manifest.value, **facts}
             for manifest in manifests
             if ARN_FIELD not in manifest.value
         ],
@@ -72,3 +70,17 @@ def _require_no_refusals(execution: Execution, violations: Sequence[Violation]) 
     refusals = [violation.message for violation in violations if violation.is_refusal]
     if refusals and execution.rerun_of_id is None:
         raise ActionFailed("POLICY_VIOLATED", "\n".join(refusals))
+
+
+def _build_target_facts(execution: Execution, stage: StageExecution) -> dict[str, dict[str, str]]:
+    """Return service and environment as of the start; they, or the infrastructure, may be deleted since."""
+    service, environment = stage.values["service"], stage.values["env"]
+    scope = stage.service.scope if stage.service else execution.scope
+    return {
+        "service": {"identifier": service["identifier"], "name": service["name"], "scope": scope.path},
+        "environment": {
+            "identifier": environment["identifier"],
+            "name": environment["name"],
+            "kind": environment["type"],
+        },
+    }

@@ -2,6 +2,7 @@
 
 import pytest
 
+from catalog.models import Infrastructure, Service
 from policies.models import PolicyRule
 from rbac.models import Scope
 from tests.fixtures.engine_driver import Drive
@@ -39,3 +40,24 @@ def test_a_warning_is_logged_once_and_the_run_goes_on(drive: Drive) -> None:
     assert execution.status == "SUCCESS", execution.failure
     message = f"Policy rule Versions ({rule.scope.path}/versions): Choose another version."
     assert drive.log(execution).count(message) == 1
+
+
+@pytest.mark.parametrize("model", [Service, Infrastructure])
+def test_a_rule_refuses_although_the_resource_was_deleted_since_the_start(
+    drive: Drive, model: type[Service] | type[Infrastructure]
+) -> None:
+    PolicyRule.objects.create(
+        scope=drive.pipeline.scope,
+        identifier="versions",
+        name="Versions",
+        subject="Manifest",
+        condition=f"environment.identifier == '' || service.identifier != 'myapp' || ({NO_CRASH})",
+        message="Choose another version.",
+        effect="REFUSE",
+    )
+    execution = drive.start("1.27")
+    model.objects.all().delete()
+    drive.until_over(execution)
+    assert execution.failure is not None
+    assert execution.failure["code"] == "POLICY_VIOLATED"
+    assert not execution.calls.filter(operation__in=WRITING).exists()
