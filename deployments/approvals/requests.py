@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from django.db.models import QuerySet
 
 from catalog.artifacts.image_sources import describe_image
-from catalog.manifests.fetching import describe_fetch
+from catalog.manifests.fetching import describe_fetch, describe_version
 from deployments.approvals.executors import list_executors
 from deployments.approvals.links import build_approval_link
 from deployments.approvals.live import publish_approvals_changed
 from deployments.approvals.plan import ApprovalPlan, build_approval_plan, find_stage_caller
 from deployments.approvals.verdicts import ApprovalTally, tally_decisions
 from deployments.engine.reconcile_context import ReconcileContext, update_execution_status
-from deployments.engine.steps.inputs import describe_version, needs_digest
+from deployments.engine.steps.inputs import needs_digest
+from deployments.engine.steps.manifest_policies import check_image_policies
 from deployments.execution.events import notify_approval
 from deployments.models import Approval, StepExecution
 from pipelines.definition.approver_groups import describe_unknown_group, find_groups
@@ -127,10 +128,13 @@ class ApprovalRequester:
     def _pin_inputs(self, ahead: ApprovalPlan) -> None:
         """Let the run use the image and the files of its first plan, which the approvers see.
 
-        Written with the plan. What a step reads at a location that only the run knows is read then.
+        Written with the plan. What a step reads at a location that only the run knows is read then. Raises
+        `ActionFailed` if a policy rule refuses the image.
         """
         context, reconcile_context = self._context, self._context.reconcile_context
         if needs_digest(reconcile_context.execution.artifact) and not needs_digest(ahead.artifact):
+            for message in check_image_policies(reconcile_context.execution, ahead.artifact):
+                context.log(message, "warning")
             reconcile_context.pin_artifact(ahead.artifact)
             context.log(describe_image(ahead.artifact))
         steps = {step.pk: step for step in reconcile_context.rows.all_steps}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from catalog.manifests.fetching import depends_on_steps
+from policies.models import PolicyRule
 from tests.catalog.artifacts.registry import Registry, start_registry
 from tests.catalog.artifacts.test_image_sources import (
     ONE,
@@ -56,6 +57,24 @@ def test_a_tag_that_moves_after_its_plan_was_made_is_deployed_as_it_was(
     assert panel.decide(panel.alice, approval).status_code == 202
     panel.drive.until_over(execution)
     assert (execution.status, execution.artifact["digest"]) == ("SUCCESS", ONE)
+
+
+def test_nobody_is_asked_about_an_image_that_a_rule_refuses(panel: Panel, registry: Registry) -> None:
+    PolicyRule.objects.create(
+        scope=panel.drive.pipeline.scope,
+        identifier="versions",
+        name="Versions",
+        subject="Run",
+        condition="artifact.tag != 'latest'",
+        message="Choose another version.",
+        effect="REFUSE",
+    )
+    create_registry_connector(registry)
+    set_artifact_source(WEB | {"tagPattern": "latest"})
+    execution = panel.drive.run("")
+    assert (execution.status, execution.failure["code"]) == ("FAILED", "POLICY_VIOLATED")
+    assert execution.failure["step"] == "ask"
+    assert panel.get_approval(execution).status == "WITHDRAWN"
 
 
 @pytest.mark.parametrize(
