@@ -32,12 +32,12 @@ def _at_every_write(failpoint: str) -> Callable[[str], bool]:
 
 
 def _now_and_then(names: tuple[str, ...], every: int) -> Callable[[str], bool]:
-    """Every so many passes of each of these places."""
+    """The first pass of each of these places, and every so many after it."""
     passes: Counter[str] = Counter()
 
     def place(name: str) -> bool:
         passes[name] += 1
-        return name in names and passes[name] % every == 2
+        return name in names and passes[name] % every == 1
 
     return place
 
