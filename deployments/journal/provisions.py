@@ -7,10 +7,18 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
 
 from aws.errors import Undelivered
-from deployments.models import AppliedConfiguration, Execution, StepExecution, StoredPlan
+from deployments.models import (
+    AppliedConfiguration,
+    Execution,
+    StageExecution,
+    StepExecution,
+    StoredPlan,
+)
 from steps.actions.context import AppliedRun, PlannedRun
+from steps.actions.terraform import get_state_key
 
 _NAMES = UUID("0b1f6f0e-3f0c-4c53-8f0c-6a3a4b1c2d5e")
 
@@ -26,8 +34,16 @@ class EngineProvisions:
     def _execution(self) -> Execution:
         return self._step.stage.execution
 
-    def latest(self, identifier: str) -> AppliedRun | None:
-        return _build_run(self._filter_applied(identifier).order_by("-applied_at").first())
+    @property
+    def _place(self) -> str:
+        return _get_place(self._step.stage)
+
+    def latest(self, identifier: str, used: Mapping[str, Any] | None = None) -> AppliedRun | None:
+        return _build_run(self._filter_applied(identifier, used).order_by("-applied_at").first())
+
+    def find_unplaced(self, identifier: str) -> AppliedRun | None:
+        rows = self._filter_identifier(identifier).filter(place="", step=None)
+        return _build_run(rows.order_by("-applied_at").first())
 
     def find(self, applied_id: str) -> AppliedRun | None:
         return _build_run(AppliedConfiguration.objects.filter(pk=applied_id).first())
@@ -37,6 +53,8 @@ class EngineProvisions:
         columns = {
             "scope": self._execution.scope,
             "identifier": identifier,
+            "place": self._place,
+            "state_key": get_state_key(used),
             "parameters": json.dumps(used),
             "step": self._step,
             "applied_by": str(self._execution)[:255],
@@ -45,8 +63,8 @@ class EngineProvisions:
         self._writes.append(lambda: AppliedConfiguration.objects.get_or_create(pk=key, defaults=columns))
         return str(key)
 
-    def forget(self, identifier: str, *, after: str = "") -> None:
-        rows = self._filter_applied(identifier)
+    def forget(self, identifier: str, used: Mapping[str, Any], *, after: str = "") -> None:
+        rows = self._filter_applied(identifier, used)
         if after:
             applied_at = (
                 AppliedConfiguration.objects.filter(pk=after).values_list("applied_at", flat=True).first()
@@ -60,6 +78,7 @@ class EngineProvisions:
         columns = {
             "execution": self._execution,
             "identifier": identifier,
+            "place": self._place,
             "parameters": json.dumps(used),
             "content": content,
             "destroys": destroys,
@@ -68,7 +87,10 @@ class EngineProvisions:
         self._writes.append(lambda: StoredPlan.objects.get_or_create(pk=key, defaults=columns))
 
     def plan(self, identifier: str) -> PlannedRun | None:
-        rows = StoredPlan.objects.filter(execution=self._execution, identifier=identifier)
+        places = {_get_place(stage) for stage in self._execution.stages.all()}
+        # A plan of a release that recorded no place is of the only one, or of any.
+        known = [self._place, ""] if len(places) == 1 else [self._place]
+        rows = StoredPlan.objects.filter(execution=self._execution, identifier=identifier, place__in=known)
         row = rows.order_by("-planned_at").first()
         if row is None or not row.content:
             return None
@@ -83,13 +105,34 @@ class EngineProvisions:
             write()
         self._writes = []
 
-    def _filter_applied(self, identifier: str) -> Any:
+    def _filter_identifier(self, identifier: str) -> QuerySet[AppliedConfiguration]:
         rows = AppliedConfiguration.objects.filter(scope=self._execution.scope, identifier=identifier)
         return rows.filter(removed_at=None)
+
+    def _filter_applied(
+        self, identifier: str, used: Mapping[str, Any] | None
+    ) -> QuerySet[AppliedConfiguration]:
+        rows = self._filter_identifier(identifier)
+        state_key = get_state_key(used) if used else ""
+        # Rows of releases that recorded no place have that of their step, as long as it exists.
+        earlier = [
+            row.pk
+            for row in rows.filter(place="", step__isnull=False).select_related("step__stage")
+            if row.step
+            and _get_place(row.step.stage) == self._place
+            and (not state_key or get_state_key(json.loads(row.parameters)) == state_key)
+        ]
+        placed = Q(place=self._place, state_key=state_key) if state_key else Q(place=self._place)
+        return rows.filter(placed | Q(pk__in=earlier))
 
     def _get_key(self, kind: str) -> UUID:
         """Return the same key for a repetition of the step after a crash."""
         return uuid5(_NAMES, f"{kind} {self._step.pk} {self._step.run} {self._attempt}")
+
+
+def _get_place(stage: StageExecution) -> str:
+    """Return the path of the stage's environment, and its infrastructure."""
+    return f"{stage.environment}/{stage.values.get('infra', {}).get('identifier', '')}"
 
 
 def _build_run(row: AppliedConfiguration | None) -> AppliedRun | None:

@@ -23,6 +23,10 @@ class AppliedConfiguration(models.Model):
     scope = models.ForeignKey(Scope, on_delete=models.PROTECT, related_name="applied_configurations")
     # The provisionerIdentifier of the step.
     identifier = models.CharField(max_length=128)
+    # Environment and infrastructure; empty in rows of releases that did not record it.
+    place = models.CharField(max_length=768, blank=True, default="", db_default="")
+    # Hash of backend and workspace, empty likewise.
+    state_key = models.CharField(max_length=64, blank=True, default="", db_default="")
     parameters = EncryptedTextField(bound_to=["id"])
     step = models.ForeignKey(StepExecution, on_delete=models.SET_NULL, null=True, related_name="+")
     # A copy, so that it outlives the execution.
@@ -53,6 +57,7 @@ class StoredPlan(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="plans")
     identifier = models.CharField(max_length=128)
+    place = models.CharField(max_length=768, blank=True, default="", db_default="")
     parameters = EncryptedTextField(bound_to=["id"])
     content = EncryptedTextField(bound_to=["id"], blank=True, default="")
     destroys = models.BooleanField(default=False)

@@ -124,10 +124,18 @@ class PlannedRun:
 
 
 class Provisions(Protocol):
-    """Runs applied in this scope, by provisioner identifier; changes are saved with the action."""
+    """Runs applied in the stage's environment and infrastructure, by provisioner identifier.
 
-    def latest(self, identifier: str) -> AppliedRun | None:
+    `used` are the parameters of a run: only runs with its backend and workspace count; without it, all do.
+    Changes are saved with the action.
+    """
+
+    def latest(self, identifier: str, used: Mapping[str, Any] | None = None) -> AppliedRun | None:
         """Return the run that is applied now, according to Slipway's records."""
+        ...
+
+    def find_unplaced(self, identifier: str) -> AppliedRun | None:
+        """Return the newest run of an unknown environment, which may be this one or another."""
         ...
 
     def find(self, applied_id: str) -> AppliedRun | None:
@@ -138,7 +146,7 @@ class Provisions(Protocol):
         """Record the run that this step applied; returns the same id at each repetition."""
         ...
 
-    def forget(self, identifier: str, *, after: str = "") -> None:
+    def forget(self, identifier: str, used: Mapping[str, Any], *, after: str = "") -> None:
         """Delete the record of the applied run, or only of the runs that came after one of them."""
         ...
 
@@ -147,7 +155,7 @@ class Provisions(Protocol):
         ...
 
     def plan(self, identifier: str) -> PlannedRun | None:
-        """Return the newest plan that a step of this execution made and none applied."""
+        """Return the newest plan that this execution made for this environment and none applied."""
         ...
 
     def free_plan(self, plan_id: str) -> None:

@@ -1,5 +1,6 @@
 """Terraform and Terragrunt: parameters of a run, and the actions plan, apply and destroy."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -72,6 +73,13 @@ def build_run_parameters(program: str, settings: TerraformSettings, context: Ste
         "variable_files": list(settings.variable_files),
         "targets": list(settings.targets),
     }
+
+
+def get_state_key(used: Mapping[str, Any]) -> str:
+    """Return a hash of the backend and workspace of a run, which tell its state from others."""
+    lines = [line.strip() for line in used.get("inputs", {}).get("backend", "").splitlines()]
+    state = [used.get("workspace") or "default", *filter(None, lines)]
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
 def find_folder(program: str, files: Mapping[str, str]) -> str:
@@ -205,8 +213,8 @@ def get_stored_plan(context: StepContext, identifier: str, *, destroys: bool) ->
     if plan is None:
         raise ActionFailed(
             "PLAN_MISSING",
-            f"No earlier step has planned {identifier}, or its plan was applied already. Plan it "
-            "with the same provisionerIdentifier before.",
+            f"No earlier step has planned {identifier} for this environment and infrastructure, or its plan "
+            "was applied already. Plan it here with the same provisionerIdentifier before.",
         )
     if plan.destroys not in (None, destroys):
         raise ActionFailed(
@@ -274,11 +282,17 @@ class ApplyTerraform(TerraformAction):
             else None
         )
         used = context.save_for_rollback("used", dict(plan.used) if plan else self.build_parameters(context))
-        before = context.provisions.latest(self.identifier)
+        before = context.provisions.latest(self.identifier, used)
         before_id = context.save_for_rollback("before", before.id if before else "")
         context.log(
             f"Applying {f'the plan of {self.identifier}' if plan else self.identifier} with {self.name}"
         )
+        if not before and (unplaced := context.provisions.find_unplaced(self.identifier)):
+            context.log(
+                f"{unplaced.by} applied {self.identifier} in an environment that was not recorded. If it was "
+                "this one, a rollback cannot return to it.",
+                "warning",
+            )
         plan_parameters = {"plan_id": plan.id} if plan else {}
         result = self.run(
             context,
@@ -300,7 +314,7 @@ class ApplyTerraform(TerraformAction):
 
     def may_undo(self, context: StepContext) -> bool:
         """Return True; raise `ChangedByOthers` after a later apply by another run or user."""
-        latest = context.provisions.latest(self.identifier)
+        latest = context.provisions.latest(self.identifier, context.load_for_rollback("used"))
         if latest is not None and latest.id not in (
             context.load_for_rollback("kept"),
             context.load_for_rollback("before"),
@@ -319,7 +333,7 @@ class ApplyTerraform(TerraformAction):
             self._apply_earlier(context, before)
         else:
             self._destroy(context)
-        context.provisions.forget(self.identifier, after=before or "")
+        context.provisions.forget(self.identifier, context.load_for_rollback("used"), after=before or "")
         context.set_outputs(**{_RESTORED_OUTPUT: True})
 
     def _apply_earlier(self, context: StepContext, before: str) -> None:
@@ -328,6 +342,13 @@ class ApplyTerraform(TerraformAction):
             raise ActionFailed(
                 "NOT_KNOWN",
                 f"What was applied as {self.identifier} before is no longer stored: apply it manually.",
+            )
+        # Possible if an earlier release began this step.
+        if get_state_key(earlier.used) != get_state_key(context.load_for_rollback("used")):
+            raise ActionFailed(
+                "ANOTHER_STATE",
+                f"What {earlier.by} applied as {self.identifier} before has another backend or workspace: "
+                "restore this one manually.",
             )
         context.log(f"Applying what {earlier.by} had applied as {self.identifier}")
         self._finish_undo(
@@ -338,8 +359,9 @@ class ApplyTerraform(TerraformAction):
         if context.load_for_rollback("held resources") is not False:
             raise ActionFailed(
                 "NOT_MADE_HERE",
-                f"Slipway knows of no earlier apply of {self.identifier}, and its state held resources "
-                "before, or may have. They are not destroyed: restore them manually, or destroy them with a "
+                f"Slipway knows of no earlier apply of {self.identifier} in this environment and "
+                "infrastructure with this backend and workspace, and its state held resources before, or may "
+                "have. They are not destroyed: restore them manually, or destroy them with a "
                 "separate step.",
             )
         context.log(f"Destroying {self.identifier}: it did not exist before")
@@ -362,7 +384,7 @@ class ApplyTerraform(TerraformAction):
         if not context.load_for_rollback("begun"):
             return []
         expected_id = context.load_for_rollback("before") or ""
-        latest = context.provisions.latest(self.identifier)
+        latest = context.provisions.latest(self.identifier, context.load_for_rollback("used"))
         actual = f"what {latest.by} applied" if latest else "destroyed"
         is_restored = (latest.id if latest else "") == expected_id
         if is_restored and not context.get_output(_RESTORED_OUTPUT):
@@ -412,7 +434,7 @@ class DestroyTerraform(TerraformAction):
             context, "destroy", build_repeated_parameters(used), **({"plan_id": plan.id} if plan else {})
         )
         self.refuse_failure(result, "destroy")
-        context.provisions.forget(self.identifier)
+        context.provisions.forget(self.identifier, used)
         context.set_outputs(destroyed=int(result.counts.get("destroy", 0)))
         if plan:
             context.provisions.free_plan(plan.id)
@@ -423,9 +445,11 @@ class DestroyTerraform(TerraformAction):
             return self.build_parameters(context)
         latest = context.provisions.latest(self.identifier)
         if latest is None:
+            unplaced = context.provisions.find_unplaced(self.identifier)
             raise ActionFailed(
                 "NOTHING_APPLIED",
-                f"Nothing is applied as {self.identifier} in this scope. Check provisionerIdentifier, or "
-                f"provide the configuration.",
+                f"Nothing is applied as {self.identifier} in this environment and infrastructure. "
+                + (f"{unplaced.by} applied it in an environment that was not recorded. " if unplaced else "")
+                + "Check provisionerIdentifier, or provide the configuration.",
             )
         return dict(latest.used)

@@ -32,8 +32,8 @@ _VARIABLE = (
 )
 _SCRIPTS = ("variables", "environmentVariables", "varFileContent", "backendConfig")
 _IDENTIFIER = (
-    "Identifies the infrastructure in this scope. Plan, apply, rollback and destroy with the same identifier "
-    "belong together."
+    "Identifies what is provisioned. Plan, apply, rollback and destroy with the same identifier belong "
+    "together within an environment and infrastructure."
 )
 _FILES = (
     "The configuration: several files or folders. It must name a backend other than local, for no delegate "
@@ -56,8 +56,12 @@ STARTER_SPEC = {
             'output "cluster_name" {\n  value = var.name\n}\n'
         },
     },
-    "variables": [{"name": "name", "type": TEXT_TYPE, "value": "<+env.identifier>-cluster"}],
-    "backendConfig": 'bucket = "my-states"\nkey    = "<+env.identifier>"\nregion = "eu-west-1"\n',
+    "variables": [
+        {"name": "name", "type": TEXT_TYPE, "value": "<+env.identifier>-<+infra.identifier>-cluster"}
+    ],
+    "backendConfig": (
+        'bucket = "my-states"\nkey    = "<+env.identifier>/<+infra.identifier>"\nregion = "eu-west-1"\n'
+    ),
 }
 
 

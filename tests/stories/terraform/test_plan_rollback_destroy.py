@@ -149,6 +149,8 @@ def test_a_rollback_leaves_alone_what_somebody_applied_since(
     AppliedConfiguration.objects.create(
         scope=own_row.scope,
         identifier="network",
+        place=own_row.place,
+        state_key=own_row.state_key,
         parameters=own_row.parameters,
         applied_by="demo #9",
         applied_at=own_row.applied_at + timedelta(seconds=1),
