@@ -78,12 +78,20 @@ class BotoCaller:
                 AWS_CALLS.labels(service, operation, result).inc()
 
     def _send_once(self, service: str, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        client = None
         try:
             client = get_client(self.credentials, self.region, self._endpoint, service)
             response = getattr(client, xform_name(operation))(**params)
+            return {
+                key: convert_to_json(value) for key, value in response.items() if key != "ResponseMetadata"
+            }
         except (ClientError, BotoCoreError, ResponseParserError) as error:
             raise convert_error(error, service, operation) from error
-        return {key: convert_to_json(value) for key, value in response.items() if key != "ResponseMetadata"}
+        except Exception as error:
+            # Whatever failed, AWS may have the write already. A read has no effect to look up.
+            if client is None or isinstance(error, AwsError) or not is_write(service, operation):
+                raise
+            raise convert_error(error, service, operation) from error
 
 
 def _get_result(error: AwsError) -> str:

@@ -175,7 +175,9 @@ def parse_agent_error(answer: TaskAnswer, call: AwsCall) -> AwsError | None:
         return None
     record = {key: str(value) for key, value in (answer.error or {}).items()}
     code, message = record.get("code", answer.status), record.get("message", "the delegate gave no reason")
-    if answer.is_bad and call.is_write:
+    # Agents of earlier releases answer so for an error after AWS had the write.
+    is_internal_error = code == "DelegateError" and call.service != DELEGATE_SERVICE
+    if (answer.is_bad or is_internal_error) and call.is_write:
         return Unanswered(code, message, call.service, call.operation)
     if answer.status == "ABORTED" and call.is_write:
         return Unanswered("Aborted", "the delegate was told to stop", call.service, call.operation)

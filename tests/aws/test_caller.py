@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import aws.caller
 from aws import clients
 from aws.caller import BotoCaller
 from aws.clients import AccessKey, AssumedRole, WebIdentity
@@ -75,6 +76,20 @@ def test_a_refusal_is_told_apart_by_code(
     assert (error.code, error.service, error.operation) == (code, "ecs", "UpdateService")
     assert error.may_have_happened == (kind is Unanswered)
     assert len(endpoint.requests) == 1, "a write is sent once whatever comes back"
+
+
+def test_a_bug_after_the_answer_leaves_a_write_unanswered_and_shows_with_a_read(
+    endpoint: Endpoint, caller: BotoCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_value: object) -> None:
+        raise ValueError("bug")
+
+    monkeypatch.setattr(aws.caller, "convert_to_json", fail)
+    endpoint.answer(200, json.dumps({"service": {}, "services": []}))
+    error = failure(caller, UPDATE)
+    assert (type(error), error.code, error.message) == (Unanswered, "ValueError", "bug")
+    with pytest.raises(ValueError, match="bug"):
+        caller.call(*READ)
 
 
 def test_a_gateway_page_instead_of_an_answer_is_unanswered(endpoint: Endpoint, caller: BotoCaller) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from pytest_django import Settings
 
+import aws.caller
 from aws.caller import BotoCaller
 from aws.clients import AccessKey
 from connectors.models import Connector, EventQueue
@@ -19,6 +20,7 @@ from deployments.journal.aws_access import CALL_OWNER, open_engine_access
 from deployments.journal.call_owner import CallOwner
 from deployments.journal.runtime import EngineRuntime
 from deployments.models import AwsCall, Execution, RollbackCheck, StepExecution
+from tests.delegates.agent.held_tasks import run_task
 from tests.deployments.engine.conftest import pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.fixtures.fake_delegates import Hand, hand
@@ -349,8 +351,9 @@ def test_a_write_whose_reads_were_answered_long_ago_rests_on_new_ones(remote: Dr
     [
         TaskAnswer("SUCCEEDED", {"service": 5}),
         TaskAnswer("FAILED", error={"kind": "TaskError", "code": "AnswerRefused", "message": "too large"}),
+        TaskAnswer("FAILED", error={"kind": "TaskError", "code": "DelegateError", "message": "a bug"}),
     ],
-    ids=["it does not fit", "the manager refused it"],
+    ids=["it does not fit", "the manager refused it", "an earlier agent failed"],
 )
 def test_a_write_with_a_bad_answer_is_looked_up_and_takes_effect_once(
     remote: Drive, answer: TaskAnswer
@@ -360,6 +363,27 @@ def test_a_write_with_a_bad_answer_is_looked_up_and_takes_effect_once(
     task = _serve_until_taken(remote, hand_agent, "CreateService")
     hand_agent.perform(task)
     hand_agent.send(task, answer)
+    assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
+    assert _run_to_end(remote, execution, hand_agent).outcome == "COMPLETED"
+    assert remote.effects().count("CreateService") == 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError("bug"), ValueError("Invalid timestamp")])
+def test_a_write_that_ended_in_an_internal_error_of_the_agent_is_looked_up(
+    remote: Drive, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    hand_agent = hand("one", tags=("prod", "eu"))
+    execution = remote.start("1.27")
+    task = _serve_until_taken(remote, hand_agent, "CreateService")
+
+    def fail(_value: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        # AWS has answered already.
+        patch.setattr(aws.caller, "convert_to_json", fail)
+        outcome = run_task("AWS", dict(hand_agent.payloads[-1].params))
+    hand_agent.send(task, TaskAnswer(outcome.status, outcome.result, outcome.error))
     assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
     assert _run_to_end(remote, execution, hand_agent).outcome == "COMPLETED"
     assert remote.effects().count("CreateService") == 1
