@@ -346,6 +346,28 @@ def _is_count_certain(context: StepContext, observation: ServiceObservation, cou
     return True
 
 
+def note_changed_count(context: StepContext, service: EcsService, requested: int) -> None:
+    """Add a note when the count first differs from the requested one, and at each later change."""
+    last_count = context.progress.setdefault("logged count", requested)
+    if service.desired != last_count and not is_daemon(service.raw):
+        context.progress["logged count"] = service.desired
+        context.add_note(
+            f"The desired count of Service {service.name} was changed from {last_count} to {service.desired} "
+            "during this deployment, by auto scaling or outside Slipway"
+        )
+
+
+def describe_lost_tasks(service: EcsService, requested: int) -> str:
+    """Describe a completed deployment of a service without tasks that should have some."""
+    unknown = "No task of the new version is running, so its health is unknown."
+    if service.desired:
+        return f"ECS reports this deployment as successful. {unknown}"
+    return (
+        f"The desired count of Service {service.name} was changed from {requested} to 0 while this "
+        f"deployment ran. {unknown}"
+    )
+
+
 def _is_at_count(context: StepContext, service: EcsService) -> bool:
     context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
     counts = f"{service.running}/{service.desired}"

@@ -31,6 +31,7 @@ from steps.actions.ecs_service.check_intervals import (
     get_interval,
 )
 from steps.actions.ecs_service.deployment_health import FailFast
+from steps.actions.ecs_service.desired_count import describe_lost_tasks, note_changed_count
 from steps.actions.ecs_service.diagnosis import Diagnosis
 from steps.actions.ecs_service.snapshots import has_existed_before
 from steps.actions.ecs_service.task_failures import (
@@ -118,7 +119,8 @@ class FollowServiceDeployment(Action):
         _withdraw_ended_pause(context, find_pause(deployment))
         if deployment.status == "SUCCESSFUL":
             # The last events of the service belong to the log.
-            context.observe_service(context.get_output("serviceName"))
+            service = context.observe_service(context.get_output("serviceName")).service
+            _require_tasks(context, deployment, service)
             self._log_success(context)
             return True
         diagnosis = self._look_at_tasks(context, deployment)
@@ -233,6 +235,16 @@ def _postpone_first_check(context: StepContext) -> bool:
         return False
     context.sleep(context.now() + LONG_INTERVAL)
     return True
+
+
+def _require_tasks(context: StepContext, deployment: ServiceDeployment, service: EcsService | None) -> None:
+    """Note a changed count; fail if no task shows that the new version works, as ECS succeeds with none."""
+    requested = context.get_output("desiredCount")
+    if service is None:
+        return
+    note_changed_count(context, service, requested)
+    if requested and not (service.desired and deployment.target.running):
+        raise build_failure("FAILED", describe_lost_tasks(service, requested), None, context)
 
 
 def _get_age(context: StepContext, key: str) -> timedelta:

@@ -20,6 +20,7 @@ from steps.actions.ecs_service.deployment_health import (
     is_verdict_certain,
     was_rolled_back_by_aws,
 )
+from steps.actions.ecs_service.desired_count import describe_lost_tasks, note_changed_count
 from steps.actions.ecs_service.diagnosis import Diagnosis
 from steps.actions.ecs_service.snapshots import has_existed_before
 from steps.actions.ecs_service.task_failures import (
@@ -190,13 +191,7 @@ def _log_progress(context: StepContext, service: EcsService, own_deployment: Own
     if deployment is None:
         return
     context.show_counts(running=deployment.running, desired=deployment.desired, pending=deployment.pending)
-    last_count = context.progress.setdefault("logged count", own_deployment.desired_count)
-    if service.desired != last_count and not is_daemon(service.raw):
-        context.progress["logged count"] = service.desired
-        context.add_note(
-            f"The desired count of Service {service.name} was changed from {last_count} to {service.desired} "
-            f"during this deployment, by auto scaling or outside Slipway"
-        )
+    note_changed_count(context, service, own_deployment.desired_count)
     counts = f"{deployment.running}/{deployment.desired}"
     if context.progress.get("counts") != counts:
         context.progress["counts"] = counts
@@ -253,10 +248,7 @@ def _describe_outcome(
     if verdict is HealthVerdict.MAYBE_NO_TASKS and is_daemon(service.raw):
         return "FAILED", describe_missing_instances(service)
     if verdict is HealthVerdict.MAYBE_NO_TASKS:
-        return "FAILED", (
-            f"The desired count of Service {name} was changed from {own_deployment.desired_count} to 0 while "
-            "this deployment ran. No task of the new version is running, so its health is unknown."
-        )
+        return "FAILED", describe_lost_tasks(service, own_deployment.desired_count)
     primary = service.primary
     if verdict is HealthVerdict.MAYBE_BACK and was_rolled_back_by_aws(service, own_deployment):
         return (

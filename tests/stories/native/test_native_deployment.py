@@ -98,6 +98,17 @@ def test_an_alarm_in_the_bake_time_is_told_as_the_cause(native: Native) -> None:
     assert native.shop.forwards(native.shop.prod) == [native.shop.group("target1")]
 
 
+def test_a_count_that_somebody_sets_to_0_is_no_success(native: Native) -> None:
+    native.run("1")
+    execution = native.shop.drive.start("crash")
+    native.until_logged(execution, "Lifecycle stage SCALE_UP")
+    cluster = native.shop.service("shop")["clusterArn"]
+    native.shop.call("ecs", "UpdateService", cluster=cluster, service="shop", desiredCount=0)
+    native.shop.drive.until_over(execution)
+    assert execution.status == "FAILED"
+    assert "was changed from 2 to 0 while this deployment ran" in execution.failure["message"]
+
+
 def test_an_end_that_only_the_last_check_sees_is_no_time_out(native: Native) -> None:
     native.run("1")
     execution = native.shop.drive.start("2")
