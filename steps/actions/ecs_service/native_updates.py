@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aws.apis.ecs_types import EcsService, Json, get_arn_name
+from aws.apis.ecs_types import EcsService, Json, ServiceDeployment, get_arn_name
 from aws.apis.elb import get_target_group_weights
 from aws.errors import Invalid
 from steps.actions.base import ActionFailed, ChecklistEntry, InterventionRequired, action
@@ -24,10 +24,13 @@ from steps.actions.ecs_service.service_deployments import (
     describe_failed_rollback,
     find_own_deployment,
     format_percent,
+    get_reason,
+    has_revision,
     log_deployment_changes,
+    sleep_until_next_check,
 )
 from steps.actions.ecs_service.snapshots import has_existed_before
-from steps.actions.ecs_service.updates import CreateOrUpdateService
+from steps.actions.ecs_service.updates import CreateOrUpdateService, get_restored_task_definition
 
 
 @action
@@ -100,6 +103,22 @@ class UpdateNativeService(CreateOrUpdateService):
                 return False
         return super().may_undo(context)
 
+    def is_undone(self, context: StepContext) -> bool:
+        deployment = _find_undoing_deployment(context) if has_existed_before(context) else None
+        if deployment is not None:
+            log_deployment_changes(context, deployment)
+            if deployment.status in OPEN_STATUSES:
+                sleep_until_next_check(context, deployment)
+                return False
+            if deployment.status != "SUCCESSFUL":
+                raise InterventionRequired(
+                    "NOT_RESTORED",
+                    f"Service deployment {get_arn_name(deployment.arn)} of the earlier revision is "
+                    f"{deployment.status}. {get_reason(deployment)} Retry to deploy the earlier revision "
+                    "again, or ignore to leave the service as it is.",
+                )
+        return super().is_undone(context)
+
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
         if not has_existed_before(saved):
             return super().describe_undo(saved)
@@ -115,6 +134,31 @@ class UpdateNativeService(CreateOrUpdateService):
         if deployment is not None and weight is not None and deployment.status.startswith("ROLLBACK"):
             subject = "Production traffic of the new revision"
             yield ChecklistEntry(subject, "0 %", format_percent(weight), weight == 0)
+
+
+def _find_undoing_deployment(context: StepContext) -> ServiceDeployment | None:
+    """Return the service deployment that the undo started; None if reads do not show it, or it needs none."""
+    undoing_id = context.get_output("rollbackDeploymentId")
+    known_ids = {context.get_output("deploymentId"), context.load_for_rollback("service before")["primary"]}
+    if not undoing_id or undoing_id in known_ids:
+        return None
+    if arn := context.progress.get(undoing_id):
+        return context.ecs.describe_service_deployment(arn)
+    service = context.observe_service(context.get_output("serviceName")).service
+    arn = str((service.raw if service else {}).get("currentServiceDeployment") or "")
+    deployment = context.ecs.describe_service_deployment(arn) if arn else None
+    if deployment is None or arn == context.get_output(SERVICE_DEPLOYMENT):
+        return None
+    if not has_revision(context, deployment, undoing_id, get_restored_task_definition(context)):
+        return None
+    # The notes so far are those of the deployment that is undone.
+    context.progress.clear()
+    context.progress[undoing_id] = arn
+    context.log(
+        f"ECS deploys the earlier revision, the new one of the lines below: service deployment "
+        f"{get_arn_name(arn)}"
+    )
+    return deployment
 
 
 def _require_traffic_kept(context: StepContext, before: Json) -> None:

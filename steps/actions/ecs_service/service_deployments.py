@@ -127,7 +127,7 @@ class FollowServiceDeployment(Action):
         if deployment.status in ENDED_STATUSES:
             self._refuse_rejected(context, deployment)
             raise build_failure(*_describe_end(context, deployment), diagnosis, context)
-        context.sleep(context.now() + get_interval(deployment, _get_age(context, _STAGE_SINCE_KEY)))
+        sleep_until_next_check(context, deployment)
         if self.groups:
             self._decide_pause(context, deployment)
         return False
@@ -252,6 +252,11 @@ def _get_age(context: StepContext, key: str) -> timedelta:
     return timedelta(seconds=now - context.progress.setdefault(key, now))
 
 
+def sleep_until_next_check(context: StepContext, deployment: ServiceDeployment) -> None:
+    """Wait as long as the lifecycle stage allows."""
+    context.sleep(context.now() + get_interval(deployment, _get_age(context, _STAGE_SINCE_KEY)))
+
+
 def _may_be_failing(context: StepContext, deployment: ServiceDeployment) -> bool:
     if deployment.stage not in STARTING_STAGES:
         return False
@@ -299,11 +304,18 @@ def _has_new_deployment(context: StepContext) -> bool:
 
 
 def _has_own_revision(context: StepContext, deployment: ServiceDeployment) -> bool:
-    """Return whether a service deployment is that of our update; mostly the ids of the revision show it."""
-    if get_arn_name(deployment.target_revision) == get_arn_name(context.get_output("deploymentId")):
+    """Return whether a service deployment is that of our update."""
+    own_id, task_definition = context.get_output("deploymentId"), context.get_output("taskDefinitionArn")
+    return has_revision(context, deployment, own_id, task_definition)
+
+
+def has_revision(
+    context: StepContext, deployment: ServiceDeployment, deployment_id: str, task_definition: str
+) -> bool:
+    """Return whether a service deployment is that of an update; mostly the ids of the revision show it."""
+    if get_arn_name(deployment.target_revision) == get_arn_name(deployment_id):
         return True
     revisions = context.ecs.describe_service_revisions([deployment.target_revision])
-    task_definition = context.get_output("taskDefinitionArn")
     return any(revision.task_definition == task_definition for revision in revisions)
 
 
@@ -363,7 +375,7 @@ def log_deployment_changes(
                 _log_command(context, deployment, hook)
     if progress.get("status", "IN_PROGRESS") != deployment.status:
         is_bad = deployment.status not in (*OPEN_STATUSES, "SUCCESSFUL")
-        reason = f". {_get_reason(deployment)}" if is_bad else ""
+        reason = f". {get_reason(deployment)}" if is_bad else ""
         context.log(f"Service deployment is {deployment.status}{reason}", "warning" if is_bad else "info")
     progress["status"] = deployment.status
 
@@ -390,11 +402,12 @@ def describe_failed_rollback(deployment: ServiceDeployment) -> str:
     """Return the sentence for a rollback that ECS could not complete."""
     return (
         f"ECS tried to roll back service deployment {get_arn_name(deployment.arn)} and failed. "
-        f"{_get_reason(deployment)} Which revision has the traffic is unknown: look at the service in ECS."
+        f"{get_reason(deployment)} Which revision has the traffic is unknown: look at the service in ECS."
     )
 
 
-def _get_reason(deployment: ServiceDeployment) -> str:
+def get_reason(deployment: ServiceDeployment) -> str:
+    """Return why a service deployment did not succeed, as a sentence."""
     if deployment.triggered_alarms:
         return f"Alarms in state ALARM: {', '.join(deployment.triggered_alarms)}."
     return deployment.rollback_reason or deployment.status_reason or "ECS gives no reason."
@@ -402,7 +415,7 @@ def _get_reason(deployment: ServiceDeployment) -> str:
 
 def _describe_end(context: StepContext, deployment: ServiceDeployment) -> tuple[str, str]:
     """Return the outcome of a service deployment that did not succeed, and the sentence for it."""
-    reason = _get_reason(deployment)
+    reason = get_reason(deployment)
     if deployment.status == "ROLLBACK_SUCCESSFUL":
         return "ROLLED_BACK_BY_AWS", f"ECS rolled back this deployment. {reason}"
     if deployment.status == "ROLLBACK_FAILED":

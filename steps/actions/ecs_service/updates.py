@@ -274,7 +274,7 @@ class CreateOrUpdateService(Action):
             return False
         context.show_counts(running=service.running, desired=service.desired, pending=service.pending)
         if (
-            service.primary.task_definition != _get_restored_task_definition(context)
+            service.primary.task_definition != get_restored_task_definition(context)
             or len(service.deployments) > 1
         ):
             return False
@@ -302,7 +302,7 @@ class CreateOrUpdateService(Action):
         if service is None or service.primary is None:
             return [ChecklistEntry(f"Service {name}", "ACTIVE", "does not exist", ok=False)]
         pairs = (
-            ("Task definition", _get_restored_task_definition(context), service.primary.task_definition),
+            ("Task definition", get_restored_task_definition(context), service.primary.task_definition),
             ("Running tasks", service.desired, service.running),
             ("Deployments under way", 1, len(service.deployments)),
         )
@@ -336,7 +336,7 @@ def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsServi
     if is_count_known or is_daemon(live.raw):
         count = None
     changes = build_restoring_update(
-        definition, before, visible, count=count, task_definition=_get_restored_task_definition(context)
+        definition, before, visible, count=count, task_definition=get_restored_task_definition(context)
     )
     context.save_for_rollback("deployments before undo", [deployment.id for deployment in live.deployments])
     if not changes:
@@ -344,7 +344,7 @@ def _restore(context: StepContext, definition: Mapping[str, Any], live: EcsServi
         return
     restored_count = _format_count(live.raw, changes.get("desiredCount", live.desired))
     context.log(
-        f"Updating Service {name} with task definition {_get_restored_task_definition(context)}"
+        f"Updating Service {name} with task definition {get_restored_task_definition(context)}"
         f"{restored_count}"
     )
     try:
@@ -377,7 +377,7 @@ def _recreate_deleted_service(context: StepContext, name: str) -> None:
     """Recreate a service that was deleted during the step, after a user's consent."""
     before = context.load_for_rollback("service before")
     count = _format_count(before["raw"], before["desired"])
-    as_before = f"task definition {_get_restored_task_definition(context)}{count}"
+    as_before = f"task definition {get_restored_task_definition(context)}{count}"
     if not context.is_undo_retry_requested:
         raise InterventionRequired(
             "SERVICE_DELETED",
@@ -387,11 +387,11 @@ def _recreate_deleted_service(context: StepContext, name: str) -> None:
     context.add_note(
         f"Service {name} was deleted outside Slipway; the rollback created it again with {as_before}"
     )
-    service = recreate_ecs_service(context, before, _get_restored_task_definition(context))
+    service = recreate_ecs_service(context, before, get_restored_task_definition(context))
     context.set_outputs(rollbackDeploymentId=service.primary.id if service.primary else "")
 
 
-def _get_restored_task_definition(context: StepContext) -> str:
+def get_restored_task_definition(context: StepContext) -> str:
     """Return the task definition that a rollback restores: the saved one, or its new registration."""
     return str(
         context.get_output(RESTORED_TASK_DEFINITION)

@@ -105,6 +105,14 @@ class Native:
             self.shop.drive.pass_time(1)
         raise AssertionError(f"no line {text!r}: {self.log(execution)[-8:]}")
 
+    def end_pause(self, action: str = "CONTINUE") -> None:
+        """End the only pause of the newest service deployment as another client."""
+        deployment = self.deployment()
+        (detail,) = deployment["lifecycleHookDetails"]
+        parameters = {"hookId": detail["hookId"], "action": action}
+        arn = deployment["serviceDeploymentArn"]
+        self.shop.call("ecs", "ContinueServiceDeployment", serviceDeploymentArn=arn, **parameters)
+
     def deployment(self) -> dict[str, Any]:
         """Return the newest service deployment."""
         arn = self.shop.service("shop")["currentServiceDeployment"]

@@ -8,7 +8,7 @@ import pytest
 
 from deployments.approvals.operations import approve_step, reject_step
 from deployments.execution.documents import build_execution_document
-from deployments.execution.operations import abort_execution
+from deployments.execution.operations import abort_execution, roll_back_execution
 from deployments.models import Execution, StepExecution
 from tests.stories.native.conftest import Native
 from web.http.problems import BadInput
@@ -27,6 +27,7 @@ STAGES = [
 # What a blue/green deployment of two tasks takes in the sandbox, in its own seconds, and what it is to take.
 NATURAL, ROLLOUT = 70.0, 63.0
 LONGEST = 200
+PAUSE = {"targetType": "PAUSE", "lifecycleStages": ["POST_TEST_TRAFFIC_SHIFT"]}
 
 
 def _parse(moment: Any) -> datetime:
@@ -136,16 +137,13 @@ def test_a_stop_by_another_client_is_told_with_its_reason(native: Native) -> Non
 
 def test_a_pause_is_shown_with_the_command_that_ends_it(native: Native) -> None:
     native.run("1")
-    hook = {"targetType": "PAUSE", "lifecycleStages": ["POST_TEST_TRAFFIC_SHIFT"]}
-    native.choose("BLUE_GREEN", lifecycleHooks=[hook])
+    native.choose("BLUE_GREEN", lifecycleHooks=[PAUSE])
     execution = native.shop.drive.start("2")
     native.until_logged(execution, "Paused by a lifecycle hook")
     (detail,) = native.deployment()["lifecycleHookDetails"]
     (command,) = [line for line in native.log(execution) if "continue-service-deployment" in line]
     assert detail["hookId"] in command
-    arn = native.deployment()["serviceDeploymentArn"]
-    hook_id = detail["hookId"]
-    native.shop.call("ecs", "ContinueServiceDeployment", serviceDeploymentArn=arn, hookId=hook_id)
+    native.end_pause()
     native.shop.drive.until_over(execution)
     assert _get_result(execution) == ("SUCCESS", "COMPLETED")
 
@@ -283,6 +281,43 @@ def test_a_completed_deployment_is_undone_by_one_to_the_earlier_revision(native:
     assert execution.outcome == "ROLLED_BACK"
     assert native.shop.service("shop")["taskDefinition"] == before
     assert native.shop.forwards(native.shop.prod) == [native.shop.group("target1")]
+
+
+def _begin_paused_rollback(native: Native) -> Execution:
+    """Return an execution whose rollback a PAUSE hook of its service definition holds."""
+    native.choose("BLUE_GREEN", lifecycleHooks=[PAUSE])
+    for tag in ("1", "2"):
+        execution = native.shop.drive.start(tag)
+        native.until_logged(execution, "Paused by a lifecycle hook")
+        native.end_pause()
+        native.shop.drive.until_over(execution)
+        assert execution.status == "SUCCESS"
+    lines = len(native.log(execution))
+    roll_back_execution(actor=native.shop.drive.deployer, execution=execution)
+    for _ in range(150):
+        native.shop.drive.pass_time(1)
+        if any(line.startswith("Paused by a lifecycle hook") for line in native.log(execution)[lines:]):
+            return execution
+    raise AssertionError(native.log(execution)[lines:])
+
+
+def test_a_paused_rollback_is_shown_with_the_command_that_ends_it(native: Native) -> None:
+    execution = _begin_paused_rollback(native)
+    arn = native.deployment()["serviceDeploymentArn"]
+    assert arn in native.log(execution)[-1]
+    native.end_pause()
+    native.shop.drive.until_over(execution)
+    assert execution.outcome == "ROLLED_BACK"
+    assert native.shop.forwards(native.shop.prod) == [native.shop.group("target1")]
+
+
+def test_a_rollback_that_ecs_rolls_back_needs_a_decision_at_once(native: Native) -> None:
+    execution = _begin_paused_rollback(native)
+    native.end_pause("ROLLBACK")
+    native.shop.drive.pass_time(60)
+    execution.refresh_from_db()
+    assert execution.status == "INTERVENTION_WAITING", native.log(execution)[-8:]
+    assert any("Retry to deploy the earlier revision again" in line for line in native.log(execution))
 
 
 def test_a_classic_step_refuses_a_strategy_of_ecs(native: Native) -> None:
