@@ -6,8 +6,8 @@ from typing import Any
 
 from aws.apis.scaling import ALL_SUSPENDED, NOTHING_SUSPENDED, ScalableTarget, ScalingPolicy
 from aws.errors import Denied
-from steps.actions.base import Action, ChecklistEntry, action
-from steps.actions.confirmations import CallRecord, Confirmation
+from steps.actions.base import Action, ActionFailed, ChecklistEntry, action
+from steps.actions.confirmations import CallRecord, Confirmation, has_recent_write
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.scaling_state import (
     SERVICE_NAME,
@@ -253,6 +253,7 @@ class SuspendAutoScaling(Action):
         try:
             context.scaling.suspend(scaling.target)
         except Denied as denied:
+            context.save_for_rollback(_get_refused_key(self.service_output), True)
             context.log(f"{denied.display_message} Auto Scaling stays active during this step.", "warning")
             return
         context.log(
@@ -325,26 +326,59 @@ class ResumeAutoScaling(Action):
 
     def start(self, context: StepContext) -> None:
         before = get_saved_scaling(context, self.service_output)
-        if before.target is None or not self._is_left_suspended(context, before.target):
+        if before.target is None or not self._may_be_suspended(context, before.target):
             return
         name = context.get_output(self.service_output)
         context.log(f"Resuming Auto Scaling of service {name}..")
-        is_attached = context.load_for_rollback(get_attached_key(self.service_output)) is not None
-        scaling = get_manifest_scaling(context) if is_attached else ManifestScaling()
-        context.scaling.resume(before.target, compute_suspension(scaling, before))
+        context.scaling.resume(before.target, self._compute_suspension(context, before))
         context.log(f"Auto Scaling of service {name} goes on")
         context.set_outputs(**{get_scaling_output(self.service_output): RESUMED})
 
-    def _is_left_suspended(self, context: StepContext, before: ScalableTarget) -> bool:
-        """Return whether this step has suspended auto scaling, also if it ended without AWS's answer."""
+    def _may_be_suspended(self, context: StepContext, before: ScalableTarget) -> bool:
+        """Return whether this step has suspended auto scaling, or ended without knowing it.
+
+        Reads may lag behind a suspension whose answer was lost, so they are no proof.
+        """
         output = context.get_output(get_scaling_output(self.service_output))
-        if output or before.is_suspended:
+        if output in (SUSPENDED, RESTORED) or before.is_suspended:
             return bool(output == SUSPENDED)
-        live = read_scaling_state(context, context.get_output(self.service_output)).target
-        return live is not None and live.is_suspended
+        if context.load_for_rollback(_get_refused_key(self.service_output)):
+            return False
+        if read_scaling_state(context, context.get_output(self.service_output)).target is None:
+            return False
+        context.save_for_rollback(_get_unknown_key(self.service_output), True)
+        return True
+
+    def _compute_suspension(self, context: StepContext, before: ScalingState) -> Mapping[str, bool]:
+        is_attached = context.load_for_rollback(get_attached_key(self.service_output)) is not None
+        scaling = get_manifest_scaling(context) if is_attached else ManifestScaling()
+        return compute_suspension(scaling, before)
+
+    def is_done(self, context: StepContext) -> bool:
+        """Look again after the lag of reads: a suspension under way may have come after the resumption."""
+        if not context.load_for_rollback(_get_unknown_key(self.service_output)):
+            return True
+        if has_recent_write(context):
+            return False
+        name = context.get_output(self.service_output)
+        live = read_scaling_state(context, name).target
+        requested = self._compute_suspension(context, get_saved_scaling(context, self.service_output))
+        if live is not None and live.is_suspended and live.suspended != requested:
+            raise ActionFailed("STILL_SUSPENDED", f"Auto Scaling of service {name} is still suspended.")
+        return True
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
+
+
+def _get_refused_key(service_output: str) -> str:
+    """Return the rollback key of AWS's refusal to suspend."""
+    return f"suspension refused of {service_output}"
+
+
+def _get_unknown_key(service_output: str) -> str:
+    """Return the rollback key of a suspension that the step did not know when it ended."""
+    return f"suspension unknown of {service_output}"
 
 
 def is_suspended(context: StepContext, service_output: str = SERVICE_NAME) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.execution.operations import roll_back_execution
+from deployments.execution.operations import abort_execution, roll_back_execution
 from deployments.models import AwsCall, Execution
 from tests.fixtures.engine_driver import Drive
 from tests.stories.auto_scaling.conftest import AutoScaling, tracking
@@ -58,6 +58,27 @@ def test_what_undoes_is_adopted(drive: Drive, scaling: AutoScaling, had_target: 
     second = "RegisterScalableTarget" if had_target else "DeregisterScalableTarget"
     assert _adopted(execution) == ["DeleteScalingPolicy", second]
     assert scaling.read_all() == before
+
+
+def test_auto_scaling_goes_on_after_an_abort_before_its_suspension_is_confirmed(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.register_target(1, 4)
+    drive.sandbox.fault("stale_reads", service="application-autoscaling", seconds=20)
+    _lose_answers(drive, "RegisterScalableTarget")
+    execution = drive.start("1.28")
+    lost = AwsCall.objects.filter(execution=execution, operation="RegisterScalableTarget", state="UNKNOWN")
+    for _ in range(20):
+        drive.pass_time(1)
+        if lost.exists():
+            break
+    assert lost.exists()
+    abort_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    drive.pass_time(60, step=5)
+    assert scaling.is_active, scaling.target
+    assert not any("Do it by hand" in line for line in drive.log(execution))
 
 
 def test_a_write_that_did_not_happen_is_sent_again(drive: Drive, scaling: AutoScaling) -> None:
