@@ -84,6 +84,17 @@ class BucketState:
         """Return when a ticket will be served at the present level."""
         return self.updated_at + (ticket - self.available) / (per_second * self.level)
 
+    def correct_times(self, now: float) -> None:
+        """Take back times that only a clock that was ahead for a moment can have written."""
+        latest = now + LONGEST_BACKOFF_SECONDS
+        if self.updated_at > latest:
+            self.updated_at = now
+        self.rest_until = min(self.rest_until, latest)
+        if self.grew_at > latest:
+            self.grew_at = now
+        if self.throttled_at > latest:
+            self.throttled_at = now
+
     def fill(self, request: TokenRequest) -> None:
         """Add the tokens of the time since the last request, up to the size of the bucket."""
         size = request.burst * self.level
@@ -130,6 +141,7 @@ class LocalBuckets:
     def draw(self, request: TokenRequest) -> TokenGrant:
         """Return the same grant as the script in Valkey."""
         bucket, now = self._buckets.setdefault(request.key, BucketState()), request.now
+        bucket.correct_times(now)
         if request.per_second:
             bucket.fill(request)
         if request.report:
@@ -229,6 +241,12 @@ local function answer(granted, wait)
   redis.call('EXPIRE', bucket, math.ceil(math.max(wait, 0)) + {BUCKET_TTL_SECONDS})
   return {{granted, format(wait), format(level)}}
 end
+
+local latest = now + {LONGEST_BACKOFF_SECONDS}
+if updated_at > latest then updated_at = now end
+rest_until = math.min(rest_until, latest)
+if grew_at > latest then grew_at = now end
+if throttled_at > latest then throttled_at = now end
 
 if rate > 0 then
   local size = burst * level

@@ -17,6 +17,7 @@ from deployments.journal.rate_limits import (
     find_rate_limit_wait,
     record_success,
     record_throttling,
+    reset_buckets,
     take_tokens,
 )
 from deployments.journal.token_buckets import (
@@ -188,6 +189,20 @@ def test_only_throttling_lets_a_bucket_rest() -> None:
 @pytest.mark.usefixtures("_set_buckets")
 def test_a_service_whose_quota_is_not_known_only_rests_when_throttled() -> None:
     assert all(get_wait("a", operation="GetCallerIdentity") == 0 for _ in range(500))
+
+
+@pytest.mark.usefixtures("_set_buckets")
+def test_calls_go_on_after_a_clock_was_ahead_for_a_moment() -> None:
+    get_wait("ahead", 3600)
+    granted = sum(get_wait("holder", second) == 0 for second in range(600))
+    reset_buckets()
+    assert granted >= sum(get_wait("holder", second) == 0 for second in range(600)) - 20
+
+
+@pytest.mark.usefixtures("_set_buckets")
+def test_a_pause_after_throttling_ends_after_a_clock_was_ahead_for_a_moment() -> None:
+    throttle(NOW + timedelta(hours=1), REGISTRATION)
+    assert any(get_wait("holder", second) == 0 for second in range(0, 120, 5))
 
 
 def test_valkey_and_a_process_alone_give_the_same_answers(live_broker: str) -> None:
