@@ -78,6 +78,9 @@ class OverrideTerraformCloudPolicies(Action):
         return "Override policies"
 
     def start(self, context: StepContext) -> None:
+        self.write(context)
+
+    def write(self, context: StepContext) -> None:
         run_id = str(context.get_output("runId") or "")
         if not run_id:
             return
@@ -119,6 +122,9 @@ class OverrideTerraformCloudPolicies(Action):
         if run.is_undecided:
             read_count = context.progress.setdefault("undecided", 0) + 1
             context.progress["undecided"] = read_count
+            if read_count == 1:
+                # The run may not have been planned yet when this action started.
+                context.request_write()
             if read_count > _OVERRIDE_READS:
                 raise ActionFailed(
                     "POLICY_FAILED",
@@ -156,6 +162,9 @@ class ConfirmTerraformCloudRun(Action):
         return "Apply in Terraform Cloud"
 
     def start(self, context: StepContext) -> None:
+        self.write(context)
+
+    def write(self, context: StepContext) -> None:
         run_id = str(context.get_output("runId") or "")
         if not run_id:
             return
@@ -182,6 +191,10 @@ class ConfirmTerraformCloudRun(Action):
                 "POLICY_FAILED",
                 f"Run {run.id} {run.status_text}: decide about it in Terraform Cloud, and try again.",
             )
+        if run.is_confirmable and context.progress.get("confirmable") != run.status:
+            # It was still being planned when this action started. One request for each status is enough.
+            context.progress["confirmable"] = run.status
+            context.request_write()
         if run.may_have_applied and not copy_log(cloud, run.apply, is_over=run.is_over):
             return False
         refuse_ended_run(run, "apply")

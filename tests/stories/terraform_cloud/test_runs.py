@@ -134,6 +134,21 @@ def test_a_plan_is_applied_by_a_later_step_with_what_its_plan_would_change(
     assert outputs_of(execution, "apply").outputs["cluster_name"] == "shop"
 
 
+def test_a_run_that_is_still_being_planned_is_confirmed_once_it_is(
+    ready: Write, drive: Drive, terraform_cloud: TerraformCloudServer
+) -> None:
+    left = ["planning", "planned", "cost_estimating", "policy_checking", "policy_checked"]
+    terraform_cloud.runs.append(PretendRun("run-1", "push", left))
+    spec = "{runType: Apply, connectorRef: terraform, runId: run-1}"
+    execution = ready(
+        text_of(f"- step: {{identifier: apply, type: TerraformCloudRun, spec: {spec}}}\n")
+    ).start()
+    drive.until_over(execution)
+    assert execution.status == "SUCCESS", (execution.failure, drive.log(execution))
+    assert terraform_cloud.newest().status == "applied"
+    assert len(terraform_cloud.sent("POST", "apply$")) == 1
+
+
 def test_a_plan_of_another_provisioner_is_not_applied(
     ready: Write, terraform_cloud: TerraformCloudServer
 ) -> None:
