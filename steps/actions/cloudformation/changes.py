@@ -24,6 +24,7 @@ from steps.actions.cloudformation.operations import (
     confirm_stack_write,
     follow_operation,
     get_deletion_progress,
+    get_last_token,
     get_newest_event_id,
     get_stack_region,
     get_status_help,
@@ -275,8 +276,16 @@ class ApplyStack(Action):
 
     def _set_outputs(self, context: StepContext, live: Stack | None, status: str) -> bool:
         """Set the outputs; return False while AWS still shows the earlier state of the stack."""
-        if live is None or (status and live.status != status):
+        if live is None:
             return False
+        if status and live.status != status:
+            token = get_last_token(context, context.cloudformation, live.id)
+            if token is None or token == context.intent:
+                return False
+            context.add_note(
+                f"Stack {self.stack} was changed outside Slipway right after it was {status}: it is "
+                f"{live.status}"
+            )
         context.set_outputs(stackStatus=live.status)
         for name, value in live.outputs.items():
             context.set_output(name, value)

@@ -88,6 +88,26 @@ def test_a_stack_that_is_not_an_expected_one_is_refused_and_stays_as_it_is(
     assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
 
 
+def test_a_stack_that_somebody_updates_once_it_is_created_is_a_success(write: Write, drive: Drive) -> None:
+    """Such as a tool that tags new stacks."""
+    execution = write(pipeline_text(stage_text(create_step()))).start()
+    for _ in range(60):
+        drive.pass_time(1)
+        if stack(drive).get("StackStatus", "").endswith("IN_PROGRESS"):
+            break
+    # Between two checks of the step.
+    while stack(drive)["StackStatus"] != "CREATE_COMPLETE":
+        drive.sandbox.advance(1)
+        drive.clock.move(1)
+    kept = {"ParameterKey": "ClusterName", "UsePreviousValue": True}
+    changed = {"ParameterKey": "Retention", "ParameterValue": "30"}
+    request = {"StackName": "shop", "UsePreviousTemplate": True, "Parameters": [kept, changed]}
+    drive.call("cloudformation", "UpdateStack", request)
+    drive.until_over(execution)
+    assert execution.status == "SUCCESS", execution.failure
+    assert "was changed outside Slipway right after it was CREATE_COMPLETE" in execution.notes[0]["text"]
+
+
 def test_a_stack_that_somebody_deletes_meanwhile_ends_the_step(write: Write, drive: Drive) -> None:
     slow = TEMPLATE.replace(
         "Resources:\n", "Resources:\n  SlowOne: {Type: AWS::CloudFormation::WaitConditionHandle}\n"
