@@ -26,7 +26,8 @@ from steps.actions.cloudformation.operations import (
 )
 from steps.actions.context import EarlierStep, StepContext
 
-_RESTORED_OUTPUT = "stackRestored"
+# Outputs of an undo: nothing was left to restore, and AWS continues its own rollback.
+_RESTORED_OUTPUT, _CONTINUED_OUTPUT = "stackRestored", "stackRollbackContinued"
 # Size limit of an inline template; CloudFormation accepts a larger one only by URL.
 TEMPLATE_BODY_BYTES = 51_200
 
@@ -89,6 +90,7 @@ def undo_stack_change(context: StepContext, name: str, role: str) -> None:
     elif live.status == ROLLBACK_FAILED_STATUS:
         context.log(f"Continuing the rollback of the update of stack {name}")
         client.continue_rollback(live.id, _build_token(context))
+        context.set_outputs(**{_CONTINUED_OUTPUT: True})
     else:
         _restore_template(context, name, live, before)
 
@@ -118,6 +120,8 @@ def _restore_template(context: StepContext, name: str, live: Stack, before: Mapp
     request |= {"Capabilities": before["capabilities"]} if before["capabilities"] else {}
     request |= {"RoleARN": before["role"]} if before["role"] else {}
     context.log(f"Updating stack {name} to restore the previous template and parameters")
+    if context.get_output(_CONTINUED_OUTPUT):
+        context.set_outputs(**{_CONTINUED_OUTPUT: False})
     try:
         context.cloudformation.update(request, _build_token(context))
     except AwsError as error:
@@ -144,17 +148,17 @@ def is_stack_restored(context: StepContext, name: str) -> bool:
     )
     if not is_terminal_status(progress.status):
         return False
-    if (
-        progress.status in (*SUCCESS_STATUSES, ROLLED_BACK_STATUS)
-        and before.get("exists")
-        and progress.status == live.status
-    ):
-        if progress.status == ROLLED_BACK_STATUS and progress.failure:
-            raise _build_undo_error(name, progress.status, progress.failure)
+    if progress.status != live.status:
+        return False
+    is_rolled_back = progress.status == ROLLED_BACK_STATUS and not progress.failure
+    if before.get("exists") and is_rolled_back and not context.get_output(_CONTINUED_OUTPUT):
+        raise ChangedByOthers(
+            f"The update that restores stack {name} was cancelled outside Slipway: AWS returned to the "
+            "version of this run. It is not changed again."
+        )
+    if before.get("exists") and (progress.status in SUCCESS_STATUSES or is_rolled_back):
         return True
-    if progress.status == live.status:
-        raise _build_undo_error(name, progress.status, progress.failure)
-    return False
+    raise _build_undo_error(name, progress.status, progress.failure)
 
 
 def _is_restored_status(context: StepContext, live: Stack) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from deployments.execution.operations import abort_execution
-from deployments.models import Execution, RollbackCheck
+from deployments.models import ActionRun, Execution, RollbackCheck
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
 from tests.stories.cloudformation.conftest import (
@@ -104,6 +104,27 @@ def test_a_stack_that_somebody_else_has_changed_since_stays_as_it_is(write: Writ
     assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
     assert _retention(drive) == 30
     assert any("Somebody else has changed stack shop since" in line for line in drive.log(execution))
+
+
+@pytest.mark.parametrize("has_events", [True, False])
+def test_a_restore_that_somebody_cancels_is_not_told_as_done(
+    write: Write, drive: Drive, has_events: bool
+) -> None:
+    write(_text(create_step(SLOW))).run()
+    if not has_events:
+        drive.sandbox.fault("denied", service="cloudformation", operation="DescribeStackEvents")
+    execution = write(_text(create_step(parameters=LONGER) + FAIL)).start()
+    for _ in range(200):
+        drive.pass_time(1)
+        if any("to restore the previous template" in line for line in drive.log(execution)):
+            break
+    assert stack(drive)["StackStatus"] == "UPDATE_IN_PROGRESS"
+    drive.call("cloudformation", "CancelUpdateStack", {"StackName": "shop"})
+    drive.until_over(execution)
+    assert _retention(drive) == 14
+    assert execution.outcome == "SUPERSEDED"
+    row = ActionRun.objects.get(step__stage__execution=execution, name="ApplyStack")
+    assert row.state == "NOT_RESTORED"
 
 
 def test_a_stack_that_a_later_step_deleted_is_not_blamed_on_others(write: Write, drive: Drive) -> None:
