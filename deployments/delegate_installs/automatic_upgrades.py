@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import transaction
@@ -12,7 +12,7 @@ from delegates.agent import VERSION
 from delegates.connectivity import is_connected
 from delegates.install.wizard import WizardAnswers
 from delegates.live import publish_delegates_changed
-from delegates.models import Delegate
+from delegates.models import Delegate, DelegateInstance
 from delegates.operations.installation import change_setup
 from delegates.releases import is_earlier_release
 from deployments.delegate_installs.operations import deploy_delegate, plan_delegate_deployment
@@ -36,6 +36,8 @@ from web.page_paths import get_page_path
 
 # A message of the worker starts so many; the next one goes on.
 WINDOWS_PER_MESSAGE: Final = 20
+# Until a delegate without a connection is looked at again while its window is open.
+RECONNECT_INTERVAL: Final = timedelta(minutes=5)
 _Result = DelegateUpgrade.Status
 logger = logging.getLogger(__name__)
 
@@ -71,6 +73,9 @@ def _start(pk: int, now: datetime) -> bool:
     with transaction.atomic():
         period = _claim_period(window, now) if window else None
         if window is None or period is None:
+            return False
+        if not _list_connected_instances(window.delegate, now):
+            _postpone(window, now)
             return False
         image = choose_release_image(window.delegate)
         upgrade = (
@@ -113,6 +118,12 @@ def _claim_period(window: DelegateUpgradeWindow, now: datetime) -> FreezePeriod 
     due = DelegateUpgradeWindow.objects.filter(pk=window.pk, due_at=window.due_at)
     is_claimed = due.update(due_at=times.compute_next_begin(now))
     return times.get_open_period(now) if is_claimed else None
+
+
+def _postpone(window: DelegateUpgradeWindow, now: datetime) -> None:
+    """Look again in the open period: the delegate may be reconnecting, as after an upgrade of Slipway."""
+    due_at = min(now + RECONNECT_INTERVAL, UpgradeTimes.from_window(window).compute_next_begin(now))
+    DelegateUpgradeWindow.objects.filter(pk=window.pk).update(due_at=due_at)
 
 
 def _create_upgrade(
@@ -163,11 +174,15 @@ def _needs_upgrade(delegate: Delegate, image: str, now: datetime) -> bool:
     """Return whether a connected instance has an earlier release, unless this image did not change that."""
     if delegate.admission != Delegate.Admission.ENABLED:
         return False
-    instances = [instance for instance in delegate.instances.all() if is_connected(instance, now)]
+    instances = _list_connected_instances(delegate, now)
     if not any(is_earlier_release(instance.version, VERSION) for instance in instances):
         return False
     last = DelegateUpgrade.objects.filter(delegate=delegate).order_by("-window_begins_at").first()
     return last is None or last.status != _Result.SUCCEEDED or last.image != image
+
+
+def _list_connected_instances(delegate: Delegate, now: datetime) -> list[DelegateInstance]:
+    return [instance for instance in delegate.instances.all() if is_connected(instance, now)]
 
 
 def _finish(upgrade: DelegateUpgrade, now: datetime) -> bool:

@@ -260,6 +260,32 @@ def test_a_delegate_that_needs_no_upgrade_is_left_alone(
     assert not DelegateUpgrade.objects.exists()
 
 
+def test_a_delegate_that_reconnects_within_its_window_is_upgraded(window: DelegateUpgradeWindow) -> None:
+    """As after an upgrade of Slipway itself."""
+    opened_at = get_database_time()
+    DelegateInstance.objects.update(last_heartbeat_at=opened_at - timedelta(days=1))
+    assert start_due_upgrades(opened_at) == 0
+    window.refresh_from_db()
+    assert window.due_at == opened_at + timedelta(minutes=5)
+    DelegateInstance.objects.update(last_heartbeat_at=window.due_at)
+    assert start_due_upgrades(opened_at + timedelta(minutes=4)) == 0
+    assert start_due_upgrades(window.due_at) == 1
+    assert DelegateUpgrade.objects.count() == 1
+
+
+def test_a_delegate_that_stays_away_waits_for_the_next_window(
+    delegate: Delegate, window: DelegateUpgradeWindow, admin: User
+) -> None:
+    set_upgrade_window(actor=admin, delegate=delegate, times=SATURDAY_NIGHT)
+    end = datetime(2026, 6, 7, tzinfo=UTC)
+    DelegateInstance.objects.update(last_heartbeat_at=end - timedelta(days=1))
+    DelegateUpgradeWindow.objects.update(due_at=end - timedelta(minutes=2))
+    assert start_due_upgrades(end - timedelta(minutes=2)) == 0
+    assert start_due_upgrades(end + timedelta(minutes=3)) == 0
+    window.refresh_from_db()
+    assert window.due_at == datetime(2026, 6, 13, 21, tzinfo=UTC)
+
+
 def test_a_failed_upgrade_is_notified_and_repeated_in_the_next_window_only(
     delegate: Delegate, window: DelegateUpgradeWindow, project: Scope
 ) -> None:
