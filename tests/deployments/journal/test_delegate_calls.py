@@ -376,12 +376,11 @@ def test_a_write_that_ended_in_an_internal_error_of_the_agent_is_looked_up(
     execution = remote.start("1.27")
     task = _serve_until_taken(remote, hand_agent, "CreateService")
 
-    def fail(_value: object) -> None:
+    def fail_after_the_answer(_value: object) -> None:
         raise error
 
     with monkeypatch.context() as patch:
-        # AWS has answered already.
-        patch.setattr(aws.caller, "convert_to_json", fail)
+        patch.setattr(aws.caller, "convert_to_json", fail_after_the_answer)
         outcome = run_task("AWS", dict(hand_agent.payloads[-1].params))
     hand_agent.send(task, TaskAnswer(outcome.status, outcome.result, outcome.error))
     assert AwsCall.objects.get(pk=int(task.owner_ref)).state == "UNKNOWN"
