@@ -252,6 +252,7 @@ _OUTPUTS = {
     "stackChange": "CREATE, UPDATE or NONE.",
     "stackStatus": "How the stack stands.",
     "stackRestored": "Whether a rollback found the stack as it was before.",
+    "stackRollbackContinued": "Whether a rollback continued the one that AWS could not finish.",
 }
 
 
