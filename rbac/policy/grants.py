@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from django.db.models import Model, Q
+from django.db.models import Model, Q, QuerySet
 
 from rbac.models import ApiKeyLimits, ResourceGroupEntry, RoleAssignment, RolePermission, User
 from rbac.permissions import ALWAYS_GRANTED, PERMISSIONS, SHARED_VIEW_PERMISSIONS
+from rbac.policy.compiled_queries import ANY_KEY, ANY_MOMENT, fetch_compiled
 from rbac.policy.principals import (
     Principal,
     build_validity_filter,
@@ -242,13 +243,25 @@ def _load_for_one(principal: Principal) -> tuple[_ByPerson, _ByRole]:
     """Return the active assignments with the permissions of their roles, in one query for one principal."""
     assigned: _ByPerson = defaultdict(set)
     permissions: _ByRole = defaultdict(set)
-    rows = list_valid_assignments(principal).values_list("role__permissions__permission", *_COLUMNS)
-    for permission, *columns in rows:
+    if not isinstance(principal, User) or principal.pk is None:
+        return assigned, permissions
+    is_service_account = principal.kind == User.Kind.SERVICE_ACCOUNT
+    build_query = _build_service_account_query if is_service_account else _build_person_query
+    for permission, *columns in fetch_compiled(build_query, principal.pk):
         assignment = _read_assignment(columns)
         assigned[principal.pk].add(assignment)
         if permission in PERMISSIONS:
             permissions[assignment.role_id].add(permission)
     return assigned, permissions
+
+
+def _build_person_query(*, is_service_account: bool = False) -> QuerySet[RoleAssignment, tuple[Any, ...]]:
+    rows = list_valid_assignments(ANY_KEY, is_service_account=is_service_account, now=ANY_MOMENT)
+    return rows.values_list("role__permissions__permission", *_COLUMNS)
+
+
+def _build_service_account_query() -> QuerySet[RoleAssignment, tuple[Any, ...]]:
+    return _build_person_query(is_service_account=True)
 
 
 def _load_for_many(principals: Iterable[Principal]) -> tuple[_ByPerson, _ByRole]:
@@ -289,6 +302,8 @@ def _load_role_permissions(roles: Collection[int]) -> _ByRole:
 
 def _load_group_entries(groups: Collection[int]) -> dict[int, set[tuple[str, str]]]:
     entries: dict[int, set[tuple[str, str]]] = defaultdict(set)
+    if not groups:
+        return entries
     rows = ResourceGroupEntry.objects.filter(group__in=groups).values_list(
         "group_id", "resource", "identifier"
     )

@@ -1,5 +1,7 @@
 """Principals, and the role assignments that are valid for them now."""
 
+from datetime import datetime
+
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -10,22 +12,22 @@ from rbac.policy.scope_tree import build_not_archived_filter
 Principal = User | AnonymousUser
 
 
-def list_valid_assignments(principal: Principal) -> QuerySet[RoleAssignment]:
-    """Return the valid assignments: not expired, and of an active user (read from the database)."""
-    if not isinstance(principal, User) or principal.pk is None:
-        return RoleAssignment.objects.none()
+def list_valid_assignments(
+    person: int, *, is_service_account: bool, now: datetime
+) -> QuerySet[RoleAssignment]:
+    """Return the assignments of a person that are valid `now`: not expired, of a user that is active."""
     active = Q(user__is_active=True)
-    if principal.kind == User.Kind.SERVICE_ACCOUNT:
+    if is_service_account:
         # A service account of an archived scope is inactive in all scopes.
         active &= build_not_archived_filter("user__service_account__scope__")
-    groups = UserGroup.users.through.objects.filter(active, user=principal.pk)
-    owner_filter = Q(active, user=principal.pk) | Q(group__in=groups.values("usergroup_id"))
-    return RoleAssignment.objects.filter(owner_filter, build_validity_filter())
+    groups = UserGroup.users.through.objects.filter(active, user=person)
+    owner_filter = Q(active, user=person) | Q(group__in=groups.values("usergroup_id"))
+    return RoleAssignment.objects.filter(owner_filter, build_validity_filter(now))
 
 
-def build_validity_filter() -> Q:
+def build_validity_filter(now: datetime | None = None) -> Q:
     """Return the condition that an assignment has not expired."""
-    return Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
+    return Q(expires_at__isnull=True) | Q(expires_at__gt=now or timezone.now())
 
 
 def get_key_scope(principal: Principal) -> int | None:

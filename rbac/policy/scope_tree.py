@@ -2,10 +2,12 @@
 
 from functools import reduce
 from operator import or_
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from rbac.models import Scope
+from rbac.policy.compiled_queries import ANY_KEY, fetch_compiled
 
 # The keys of an active scope and of its ancestors, in this order.
 Lineage = tuple[int, ...]
@@ -15,11 +17,17 @@ _ANCESTORS = ("", "parent__", "parent__parent__")
 
 def get_scope_lineages(scope: int | None = None) -> dict[int, Lineage]:
     """Return the lineages of all active scopes, or of the active scope with this key; one query."""
+    rows = fetch_compiled(_build_tree_query) if scope is None else fetch_compiled(_build_scope_query, scope)
+    return {pk: tuple(key for key in (pk, *above) if key is not None) for pk, *above in rows}
+
+
+def _build_tree_query() -> QuerySet[Scope, tuple[Any, ...]]:
     rows = Scope.objects.filter(build_not_archived_filter())
-    if scope is not None:
-        rows = rows.filter(pk=scope)
-    lineages = rows.values_list("pk", "parent_id", "parent__parent_id")
-    return {pk: tuple(key for key in (pk, *above) if key is not None) for pk, *above in lineages}
+    return rows.values_list("pk", "parent_id", "parent__parent_id")
+
+
+def _build_scope_query() -> QuerySet[Scope, tuple[Any, ...]]:
+    return _build_tree_query().filter(pk=ANY_KEY)
 
 
 def build_below_filter(scope: Scope, path: str = "scope") -> Q:
