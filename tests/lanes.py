@@ -23,8 +23,8 @@ def is_thorough() -> bool:
 
 
 def examples(number: int) -> int:
-    """Return how many examples a property is tried with: so many in `make test-all`, a third in the gate."""
-    return number if is_thorough() else max(number // 3, 5)
+    """Return how many examples a property is tried with: so many in `make test-all`, a fifth in the gate."""
+    return number if is_thorough() else max(number // 5, 5)
 
 
 def load_groups(name: str) -> list[dict[str, Any]]:

@@ -5,14 +5,24 @@ import os
 import subprocess
 import sys
 import weakref
+from typing import NamedTuple
+
+import pytest
 
 from web.http.gc_tuning import collect_garbage
 
-HOLES = """
+# Prints its figures in the order of `StartedWeb`.
+PROGRAM = """
+import gc, os
 import config.asgi
 from benchmarks.soak.memory import read_allocated
+from django.urls import reverse
 from web.http.gc_tuning import collect_garbage
-import os
+
+print(gc.get_freeze_count(), int(gc.isenabled()))
+objects = len(gc.get_objects())
+reverse("docs")
+print(len(gc.get_objects()) - objects)
 
 blocks = [bytes(4000) for _ in range(16_000)]
 in_use = blocks[-1]
@@ -21,38 +31,38 @@ blocks.append(blocks)
 del blocks
 for _ in range(12):
     collect_garbage()
-print(before - read_allocated(os.getpid()))
+print(int(before - read_allocated(os.getpid())))
 """
-ROUTES = """
-import gc, config.asgi
-from django.urls import reverse
-
-before = len(gc.get_objects())
-reverse("docs")
-print(len(gc.get_objects()) - before)
-"""
-QUESTION = "import gc, config.asgi; print(gc.get_freeze_count(), gc.isenabled())"
 
 
-def test_what_the_web_server_has_loaded_is_not_looked_through_again():
-    frozen, is_enabled = run(QUESTION).split()
-    assert int(frozen) > 50_000
-    assert is_enabled == "True", "the collector rests during the imports only"
+class StartedWeb(NamedTuple):
+    """What a web process has after its imports, and what it gives back."""
+
+    frozen_objects: int
+    is_collecting: int
+    objects_by_first_route: int
+    freed_kib: int
 
 
-def test_the_table_of_all_routes_is_part_of_it() -> None:
-    assert int(run(ROUTES)) < 100
-
-
-def test_the_memory_of_old_objects_goes_back_to_the_system() -> None:
-    assert float(run(HOLES)) > 50 * 1024
-
-
-def run(program: str) -> str:
-    """Run a program with the settings of tests, and return what it prints."""
+@pytest.fixture(scope="module")
+def web() -> StartedWeb:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
-    command = [sys.executable, "-c", program]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-c", PROGRAM]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return StartedWeb(*map(int, run.stdout.split()))
+
+
+def test_what_the_web_server_has_loaded_is_not_looked_through_again(web: StartedWeb) -> None:
+    assert web.frozen_objects > 50_000
+    assert web.is_collecting, "the collector rests during the imports only"
+
+
+def test_the_table_of_all_routes_is_part_of_it(web: StartedWeb) -> None:
+    assert web.objects_by_first_route < 100
+
+
+def test_the_memory_of_old_objects_goes_back_to_the_system(web: StartedWeb) -> None:
+    assert web.freed_kib > 50 * 1024
 
 
 def test_what_requests_leave_in_old_cycles_is_collected() -> None:
