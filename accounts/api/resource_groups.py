@@ -116,7 +116,7 @@ class ResourceGroupDetailView(BaseApiView):
         return self.get_visible(VIEW, _list_resource_groups(), pk=pk)
 
     def _lock_group(self, pk: int) -> ResourceGroup:
-        return self.get_visible(VIEW, _list_resource_groups().select_for_update(of=("self",)), pk=pk)
+        return self.get_visible(VIEW, _list_resource_groups(), lock=True, pk=pk)
 
 
 def _list_resource_groups() -> QuerySet[ResourceGroup]:

@@ -132,8 +132,7 @@ class EnvironmentRoute(BaseApiView):
 
     def get_environment(self, pk: int, *, lock: bool = False) -> Environment:
         """Return the environment in the URL."""
-        rows = Environment.objects.select_related("scope")
-        return self.get_visible(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
+        return self.get_visible(VIEW, Environment.objects.select_related("scope"), lock=lock, pk=pk)
 
     def list_infrastructures(self, environment: Environment) -> QuerySet[Infrastructure]:
         """Return the infrastructures of an environment with what their documents need."""
@@ -196,13 +195,14 @@ class EnvironmentDetail(EnvironmentRoute):
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        environment = self.get_environment(pk)
-        check_version(request, environment.version)
-        operations.delete_environment(
-            actor=self.principal,
-            environment=environment,
-            although_used=self.is_flag_set("although_used"),
-        )
+        with transaction.atomic():
+            environment = self.get_environment(pk, lock=True)
+            check_version(request, environment.version)
+            operations.delete_environment(
+                actor=self.principal,
+                environment=environment,
+                although_used=self.is_flag_set("although_used"),
+            )
         return Response(status=204)
 
 
@@ -256,18 +256,19 @@ class InfrastructureDetail(EnvironmentRoute):
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int, infrastructure: int) -> Response:
-        target = self._get_infrastructure(pk, infrastructure)
-        check_version(request, target.version)
-        operations.delete_infrastructure(
-            actor=self.principal,
-            infrastructure=target,
-            although_used=self.is_flag_set("although_used"),
-        )
+        with transaction.atomic():
+            target = self._get_infrastructure(pk, infrastructure, lock=True)
+            check_version(request, target.version)
+            operations.delete_infrastructure(
+                actor=self.principal,
+                infrastructure=target,
+                although_used=self.is_flag_set("although_used"),
+            )
         return Response(status=204)
 
-    def _get_infrastructure(self, pk: int, infrastructure: int) -> Infrastructure:
+    def _get_infrastructure(self, pk: int, infrastructure: int, *, lock: bool = False) -> Infrastructure:
         rows = self.list_infrastructures(self.get_environment(pk))
-        return self.get_visible(VIEW, rows, pk=infrastructure)
+        return self.get_visible(VIEW, rows, lock=lock, pk=infrastructure)
 
 
 def _build_spec(data: dict[str, Any]) -> operations.EnvironmentSpec:

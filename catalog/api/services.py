@@ -126,9 +126,7 @@ class ServiceDetail(BaseApiView):
     def put(self, request: Request, pk: int) -> Response:
         spec = _build_spec(self.get_validated_body(ServiceChange))
         with transaction.atomic():
-            service = self.get_visible(
-                VIEW, Service.objects.select_related("scope").select_for_update(of=("self",)), pk=pk
-            )
+            service = self.get_visible(VIEW, Service.objects.select_related("scope"), lock=True, pk=pk)
             check_version(request, service.version)
             operations.update_service(actor=self.principal, service=service, spec=spec)
         changed = _load_services().get(pk=pk)
@@ -136,11 +134,12 @@ class ServiceDetail(BaseApiView):
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        service = self.get_visible(VIEW, _load_services(), pk=pk)
-        check_version(request, service.version)
-        operations.delete_service(
-            actor=self.principal, service=service, although_used=self.is_flag_set("although_used")
-        )
+        with transaction.atomic():
+            service = self.get_visible(VIEW, _load_services(), lock=True, pk=pk)
+            check_version(request, service.version)
+            operations.delete_service(
+                actor=self.principal, service=service, although_used=self.is_flag_set("although_used")
+            )
         return Response(status=204)
 
 

@@ -142,16 +142,15 @@ class ConnectorDetail(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        connector = self._get_connector(pk)
-        check_version(request, _get_version(connector))
-        operations.delete_connector(actor=self.principal, connector=connector)
+        with transaction.atomic():
+            connector = self._get_connector(pk, lock=True)
+            check_version(request, _get_version(connector))
+            operations.delete_connector(actor=self.principal, connector=connector)
         return Response(status=204)
 
     def _get_connector(self, pk: int, *, lock: bool = False) -> Connector:
         rows = Connector.objects.select_related("scope", "secret", "session_token")
-        return self.get_visible(
-            CONNECTOR_VIEW_PERMISSION, rows.select_for_update(of=("self",)) if lock else rows, pk=pk
-        )
+        return self.get_visible(CONNECTOR_VIEW_PERMISSION, rows, lock=lock, pk=pk)
 
 
 def _get_version(connector: Connector) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -144,14 +145,15 @@ class FileDetail(BaseApiView):
         responses={204: None},
     )
     def delete(self, request: Request, path: str) -> Response:
-        node = self._get_node(path)
-        check_version(request, node.version)
-        operations.delete_file(
-            actor=self.principal,
-            node=node,
-            with_content=self.is_flag_set("with_content"),
-            although_used=self.is_flag_set("although_used"),
-        )
+        with transaction.atomic():
+            node = self._get_node(path, lock=True)
+            check_version(request, node.version)
+            operations.delete_file(
+                actor=self.principal,
+                node=node,
+                with_content=self.is_flag_set("with_content"),
+                although_used=self.is_flag_set("although_used"),
+            )
         return Response(status=204)
 
     def _expected_version(self, path: str) -> int | None:
@@ -162,8 +164,7 @@ class FileDetail(BaseApiView):
         check_version(self.request, node.version)
         return node.version
 
-    def _get_node(self, path: str) -> FileNode:
+    def _get_node(self, path: str, *, lock: bool = False) -> FileNode:
         rows = FileNode.objects.select_related("scope", "updated_by")
-        return self.get_visible(
-            FILE_VIEW_PERMISSION, rows, scope=self.get_named_scope(), path=normalize_path(f"/{path}")
-        )
+        lookup = {"scope": self.get_named_scope(), "path": normalize_path(f"/{path}")}
+        return self.get_visible(FILE_VIEW_PERMISSION, rows, lock=lock, **lookup)

@@ -290,7 +290,7 @@ class DelegateDetail(BaseApiView):
         body = self.get_validated_body(DelegateChange)
         with transaction.atomic():
             rows = Delegate.objects.select_related("scope", "configuration__scope")
-            delegate = self.get_visible(VIEW, rows.select_for_update(of=("self",)), pk=pk)
+            delegate = self.get_visible(VIEW, rows, lock=True, pk=pk)
             check_version(request, _get_version(delegate))
             operations.update_delegate(
                 actor=self.principal,
@@ -304,13 +304,14 @@ class DelegateDetail(BaseApiView):
 
     @extend_schema(parameters=[FORCE_DELETE_PARAMETER, IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        delegate = _get_delegate(self, pk)
-        check_version(request, _get_version(delegate))
-        operations.delete_delegate(
-            actor=self.principal,
-            delegate=delegate,
-            although_used=self.is_flag_set("although_used"),
-        )
+        with transaction.atomic():
+            delegate = self.get_visible(VIEW, Delegate.objects.select_related("scope"), lock=True, pk=pk)
+            check_version(request, _get_version(delegate))
+            operations.delete_delegate(
+                actor=self.principal,
+                delegate=delegate,
+                although_used=self.is_flag_set("although_used"),
+            )
         return Response(status=204)
 
 

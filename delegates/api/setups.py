@@ -105,7 +105,7 @@ class DelegateSetup(BaseApiView):
     def patch(self, request: Request, pk: int) -> Response:
         body = self.get_validated_body(DelegateSetupChange)
         with transaction.atomic():
-            delegate = self.get_visible(VIEW, _list_rows().select_for_update(of=("self",)), pk=pk)
+            delegate = self.get_visible(VIEW, _list_rows(), lock=True, pk=pk)
             check_version(request, _get_version(delegate))
             size = body.pop("size", delegate.size)
             answers = change_answers(_get_answers(delegate), body)

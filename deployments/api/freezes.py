@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -98,9 +99,10 @@ class FreezeWindows(BaseApiView):
 class FreezeWindowDetail(BaseApiView):
     """Freeze window."""
 
-    def window(self, pk: int) -> FreezeWindow:
+    def window(self, pk: int, *, lock: bool = False) -> FreezeWindow:
         """Return the freeze window in the URL."""
-        return self.get_visible(operations.MANAGE, FreezeWindow.objects.select_related("scope"), pk=pk)
+        rows = FreezeWindow.objects.select_related("scope")
+        return self.get_visible(operations.MANAGE, rows, lock=lock, pk=pk)
 
     @extend_schema(responses=FreezeDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -119,9 +121,10 @@ class FreezeWindowDetail(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        window = self.window(pk)
-        check_version(request, window.version)
-        operations.delete_freeze(actor=self.principal, window=window)
+        with transaction.atomic():
+            window = self.window(pk, lock=True)
+            check_version(request, window.version)
+            operations.delete_freeze(actor=self.principal, window=window)
         return Response(status=204)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -136,9 +137,9 @@ class GitSyncHookDocument(serializers.Serializer[Any]):
 class GitSyncView(BaseApiView):
     """Base of the routes of one Git sync."""
 
-    def get_git_sync(self, pk: int) -> GitSync:
+    def get_git_sync(self, pk: int, *, lock: bool = False) -> GitSync:
         """Return the sync in the URL. Raises `NotVisible` (404)."""
-        return self.get_visible(VIEW, list_git_syncs(), pk=pk)
+        return self.get_visible(VIEW, list_git_syncs(), lock=lock, pk=pk)
 
     def build_spec(self, body: dict[str, Any]) -> GitSyncSpec:
         """Return the fields of a body; an unknown connector or service account counts as none."""
@@ -186,9 +187,10 @@ class GitSyncDetailView(GitSyncView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        sync = self.get_git_sync(pk)
-        check_version(request, sync.version)
-        operations.delete_git_sync(actor=self.principal, sync=sync)
+        with transaction.atomic():
+            sync = self.get_git_sync(pk, lock=True)
+            check_version(request, sync.version)
+            operations.delete_git_sync(actor=self.principal, sync=sync)
         return Response(status=204)
 
 

@@ -120,8 +120,8 @@ def _push(proposal: GitSyncProposal) -> str:
     try:
         if proposal.attempts > 1 and (commit := _find_earlier_push(caller, proposal)):
             return commit
-        head, text = _fetch_file(caller, proposal)
-        change = _build_push(proposal, head, _edit(proposal, text))
+        branch, head, text = _fetch_file(caller, proposal)
+        change = _build_push(proposal, head, _edit(proposal, text, branch))
         params = {"repository": proposal.sync.repository, "push": change}
         answer = caller.call(SITE_SERVICE, PUSH_FILE, params)
     except ConnectorPending as pending:
@@ -173,22 +173,26 @@ def _find_commit(caller: SiteCaller, proposal: GitSyncProposal) -> str:
     return str(caller.call(SITE_SERVICE, FIND_COMMIT, params)["commit"])
 
 
-def _fetch_file(caller: SiteCaller, proposal: GitSyncProposal) -> tuple[str, str]:
-    """Return head and file of the branch; of the followed branch if there is none."""
-    sync = proposal.sync
+def _fetch_file(caller: SiteCaller, proposal: GitSyncProposal) -> tuple[str, str, str]:
+    """Return name, head and file of the branch; of the followed branch if there is none."""
+    sync, branch = proposal.sync, proposal.branch
     params = {"repository": sync.repository, "paths": [proposal.path]}
     try:
-        answer = caller.call(SITE_SERVICE, FETCH_FILES, params | {"ref": f"refs/heads/{proposal.branch}"})
+        answer = caller.call(SITE_SERVICE, FETCH_FILES, params | {"ref": f"refs/heads/{branch}"})
     except AwsError as problem:
-        if _LOST_REF not in problem.display_message or proposal.branch == sync.branch:
+        if _LOST_REF not in problem.display_message or branch == sync.branch:
             raise
-        answer = caller.call(SITE_SERVICE, FETCH_FILES, params | {"ref": f"refs/heads/{sync.branch}"})
+        branch = sync.branch
+        answer = caller.call(SITE_SERVICE, FETCH_FILES, params | {"ref": f"refs/heads/{branch}"})
     files: Mapping[str, Any] = answer["files"]
-    return str(answer["commit"]), str(files.get(proposal.path, ""))
+    return branch, str(answer["commit"]), str(files.get(proposal.path, ""))
 
 
-def _edit(proposal: GitSyncProposal, text: str) -> str:
-    """Return the changed file; unchanged if it has the new values already. Raises `ProposalRefused`."""
+def _edit(proposal: GitSyncProposal, text: str, branch: str) -> str:
+    """Return the changed file of a branch; unchanged if the followed one has the new values already.
+
+    Raises `ProposalRefused`.
+    """
     key = Key(proposal.kind, proposal.place, proposal.resource, proposal.parent)
     scope = get_scope_name(proposal.sync.scope)
     if find_encoding_problem(text):
@@ -198,8 +202,16 @@ def _edit(proposal: GitSyncProposal, text: str) -> str:
         if current is None:
             raise ProposalRefused(f"{proposal.path} of {proposal.branch} no longer has the {proposal}.")
         current, after = _match_connector(proposal, current)
-        if current == proposal.after:
+        followed = proposal.sync.branch
+        if current == proposal.after and branch == followed:
             return text
+        if current != proposal.before and branch != followed:
+            # It may be merged, and the values changed since: a commit that is there already says nothing.
+            raise ProposalRefused(
+                f"{branch} has other values of the {proposal} than {followed}: merge it into {followed}, or "
+                "delete it if that was done. Then save again.",
+                build_difference(proposal.before, current),
+            )
         if current != proposal.before:
             raise ProposalRefused(
                 f"{proposal} was changed in {proposal.path} of the branch since it was shown. Save it again "

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -132,9 +133,9 @@ class NotificationRuleListView(BaseApiView):
 class NotificationRuleDetailView(BaseApiView):
     """One notification rule."""
 
-    def get_rule(self, pk: int) -> NotificationRule:
+    def get_rule(self, pk: int, *, lock: bool = False) -> NotificationRule:
         """Return the rule in the URL."""
-        return self.get_visible(VIEW, _list_rules(), pk=pk)
+        return self.get_visible(VIEW, _list_rules(), lock=lock, pk=pk)
 
     @extend_schema(responses=RuleDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -151,9 +152,10 @@ class NotificationRuleDetailView(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        rule = self.get_rule(pk)
-        check_version(request, rule.version)
-        operations.delete_rule(actor=self.principal, rule=rule)
+        with transaction.atomic():
+            rule = self.get_rule(pk, lock=True)
+            check_version(request, rule.version)
+            operations.delete_rule(actor=self.principal, rule=rule)
         return Response(status=204)
 
 

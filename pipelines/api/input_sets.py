@@ -97,13 +97,14 @@ class InputSetDetail(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        input_set = self._get_input_set(pk)
-        check_version(request, input_set.version)
-        input_sets.delete_input_set(actor=self.principal, input_set=input_set)
+        with transaction.atomic():
+            input_set = self._get_input_set(pk, lock=True)
+            check_version(request, input_set.version)
+            input_sets.delete_input_set(actor=self.principal, input_set=input_set)
         return Response(status=204)
 
-    def _get_input_set(self, pk: int) -> InputSet:
-        return self.get_visible(input_sets.VIEW, input_sets.list_input_sets(), pk=pk)
+    def _get_input_set(self, pk: int, *, lock: bool = False) -> InputSet:
+        return self.get_visible(input_sets.VIEW, input_sets.list_input_sets(), lock=lock, pk=pk)
 
 
 def _build_spec(data: dict[str, Any]) -> input_sets.InputSetSpec:

@@ -65,8 +65,7 @@ class PipelineRoute(BaseApiView):
 
     def pipeline(self, pk: int, *, lock: bool = False) -> Pipeline:
         """Return the pipeline in the URL."""
-        rows = Pipeline.objects.select_related("scope")
-        return self.get_visible(VIEW, rows.select_for_update(of=("self",)) if lock else rows, pk=pk)
+        return self.get_visible(VIEW, Pipeline.objects.select_related("scope"), lock=lock, pk=pk)
 
 
 class PipelineList(PipelineRoute):
@@ -119,9 +118,10 @@ class PipelineDetail(PipelineRoute):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        pipeline = self.pipeline(pk)
-        check_version(request, pipeline.version)
-        pipelines.delete_pipeline(actor=self.principal, pipeline=pipeline)
+        with transaction.atomic():
+            pipeline = self.pipeline(pk, lock=True)
+            check_version(request, pipeline.version)
+            pipelines.delete_pipeline(actor=self.principal, pipeline=pipeline)
         return Response(status=204)
 
 

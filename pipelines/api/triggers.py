@@ -147,9 +147,9 @@ class TrialsDocument(serializers.Serializer[Any]):
 class TriggerView(BaseApiView):
     """Base of the routes of one trigger."""
 
-    def get_trigger(self, pk: int) -> Trigger:
+    def get_trigger(self, pk: int, *, lock: bool = False) -> Trigger:
         """Return the trigger in the URL. Raises `NotVisible` (404)."""
-        return self.get_visible(operations.VIEW, operations.list_triggers(), pk=pk)
+        return self.get_visible(operations.VIEW, operations.list_triggers(), lock=lock, pk=pk)
 
     def build_spec(self, pipeline: Pipeline, body: dict[str, Any]) -> operations.TriggerSpec:
         """Return the fields of a body; a service account that may not be used counts as none."""
@@ -219,9 +219,10 @@ class TriggerDetail(TriggerView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        trigger = self.get_trigger(pk)
-        check_version(request, trigger.version)
-        operations.delete_trigger(actor=self.principal, trigger=trigger)
+        with transaction.atomic():
+            trigger = self.get_trigger(pk, lock=True)
+            check_version(request, trigger.version)
+            operations.delete_trigger(actor=self.principal, trigger=trigger)
         return Response(status=204)
 
 

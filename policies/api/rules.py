@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -77,9 +78,9 @@ class PolicyRuleListView(BaseApiView):
 class PolicyRuleDetailView(BaseApiView):
     """One policy rule."""
 
-    def get_rule(self, pk: int) -> PolicyRule:
+    def get_rule(self, pk: int, *, lock: bool = False) -> PolicyRule:
         """Return the rule in the URL."""
-        return self.get_visible(VIEW, _list_rules(), pk=pk)
+        return self.get_visible(VIEW, _list_rules(), lock=lock, pk=pk)
 
     @extend_schema(responses=PolicyRuleDocument)
     def get(self, request: Request, pk: int) -> Response:
@@ -96,9 +97,10 @@ class PolicyRuleDetailView(BaseApiView):
 
     @extend_schema(parameters=[IF_MATCH_PARAMETER], responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        rule = self.get_rule(pk)
-        check_version(request, rule.version)
-        operations.delete_rule(actor=self.principal, rule=rule)
+        with transaction.atomic():
+            rule = self.get_rule(pk, lock=True)
+            check_version(request, rule.version)
+            operations.delete_rule(actor=self.principal, rule=rule)
         return Response(status=204)
 
 

@@ -234,6 +234,29 @@ def test_an_edit_of_a_document_that_changed_since_is_refused_with_the_difference
     assert "Theirs" in read(git_server, "main", WEB)
 
 
+@pytest.mark.parametrize("name", ["Site", "Third"])
+def test_an_edit_does_not_count_as_made_because_a_merged_branch_still_has_it(
+    client: APIClient, run_pass: RunPass, git_server: GitServer, name: str
+) -> None:
+    GitSync.objects.update(edits_branch="slipway-edits")
+    assert change_service(client, name="Site").status_code == 202
+    assert push().state == "PUSHED"
+    git_server.git("pull", "-q", str(git_server.bare), "slipway-edits")
+    git_server.git("push", "-q", str(git_server.bare), "HEAD:refs/heads/main")
+    run_pass()
+    git_server.commit({WEB: SERVICE.replace("Web", "Shop")})
+    run_pass()
+    assert change_service(client, name=name).status_code == 202
+    proposal = push()
+    assert (proposal.state, proposal.commit) == ("FAILED", "")
+    assert proposal.reason.startswith("slipway-edits has other values of the Service web than main: merge it")
+    assert "-name: Shop\n+name: Site" in proposal.difference
+    git_server.git("-C", str(git_server.bare), "branch", "-D", "slipway-edits")
+    assert change_service(client, name=name).status_code == 202
+    assert push().state == "PUSHED"
+    assert f"name: {name}" in read(git_server, "slipway-edits", WEB)
+
+
 def test_a_push_that_came_first_is_no_fault_if_it_changed_something_else(
     client: APIClient, git_server: GitServer
 ) -> None:

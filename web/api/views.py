@@ -107,9 +107,15 @@ class BaseApiView(APIView):
         result = filter_by_scope(self.request, visible, by_identifier=by_identifier, with_shared=is_shared)
         return self.paginate(result, document)
 
-    def get_visible(self, permission: str, queryset: QuerySet[Thing], **lookup: Any) -> Thing:
-        """Return the row in the URL. Raises `NotVisible` (404) if this principal cannot view it."""
-        return get_visible(self.request, permission, queryset, **lookup)
+    def get_visible(
+        self, permission: str, queryset: QuerySet[Thing], *, lock: bool = False, **lookup: Any
+    ) -> Thing:
+        """Return the row in the URL, with `lock` locked until the transaction ends.
+
+        Raises `NotVisible` (404) if this principal cannot view it.
+        """
+        rows = queryset.select_for_update(of=("self",)) if lock else queryset
+        return get_visible(self.request, permission, rows, **lookup)
 
     def get_row(self, visible: QuerySet[Thing], **lookup: Any) -> Thing:
         """Return the row in the URL from rows that are all visible. Raises `NotVisible` (404)."""

@@ -229,6 +229,7 @@ class ApplyStack(Action):
             return
         if context.load_for_rollback(f"changed before {context.intent}") is None:
             _refuse_unusable(live)
+            _refuse_created_meanwhile(context, live)
         context.save_for_rollback(
             f"newest event {context.intent}", get_newest_event_id(context, client, live.id)
         )
@@ -322,6 +323,23 @@ def _resolve_parameter(context: StepContext, kind: str, value: str) -> str:
     if kind == SECRET_TYPE:
         return f'<+secrets.getValue("{value}")>'
     return value if parse_secret_reference(value) else render_expressions(value, context.resolve_expression)
+
+
+def _refuse_created_meanwhile(context: StepContext, live: Stack) -> None:
+    """Refuse a stack that others created after this step saw none: a rollback would delete it.
+
+    Raises `ActionFailed`.
+    """
+    saved = context.load_for_rollback(SAVED_STACK) or {}
+    if saved.get("exists") or live.id == context.get_output("stackId"):
+        return
+    if not rollback.is_changed_by_this_run(context, live):
+        raise ActionFailed(
+            "SUPERSEDED",
+            f"Stack {live.name} did not exist when this step began, but was created since. "
+            "It is not changed. Run the pipeline again to update it.",
+            outcome="SUPERSEDED",
+        )
 
 
 def _refuse_unusable(live: Stack) -> None:

@@ -40,7 +40,7 @@ def is_undo_possible(context: StepContext, name: str) -> bool:
         if before.get("exists"):
             _refuse_deleted(context, name, live)
         return True
-    if (is_ours := _is_changed_by_this_run(context, live)) is None:
+    if (is_ours := is_changed_by_this_run(context, live)) is None:
         raise ChangedByOthers(
             f"Without the events of stack {name} Slipway cannot determine if it was changed outside Slipway "
             f"({live.status}). It is not changed."
@@ -54,7 +54,7 @@ def is_undo_possible(context: StepContext, name: str) -> bool:
 
 def _refuse_deleted(context: StepContext, name: str, live: Stack | None) -> None:
     """Raise an error about the deleted stack: deleted by this run, or outside it."""
-    if live is not None and _is_changed_by_this_run(context, live):
+    if live is not None and is_changed_by_this_run(context, live):
         raise ActionFailed(
             "STACK_DELETED", f"A later step of this run has deleted stack {name}: it cannot be restored."
         )
@@ -67,7 +67,7 @@ def cancel_update(context: StepContext, name: str) -> None:
     live = client.describe(_get_stack_id(context, name))
     if live is None or live.status != "UPDATE_IN_PROGRESS":
         return
-    if not _is_changed_by_this_run(context, live):
+    if not is_changed_by_this_run(context, live):
         return
     context.log(f"Cancelling the update of stack {name}")
     try:
@@ -169,7 +169,7 @@ def _is_restored_status(context: StepContext, live: Stack) -> bool:
     return token.startswith(f"{_get_token_prefix(context)}undo-")
 
 
-def _is_changed_by_this_run(context: StepContext, live: Stack) -> bool | None:
+def is_changed_by_this_run(context: StepContext, live: Stack) -> bool | None:
     """Return whether this execution made the last change to the stack; None if unknown."""
     token = get_last_token(context, context.cloudformation, live.id)
     if token is not None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from deployments.execution.operations import abort_execution
+from deployments.execution.operations import abort_execution, retry_execution
 from deployments.models import ActionRun, Execution, RollbackCheck
 from tests.deployments.engine.conftest import Write, pipeline_text, stage_text
 from tests.fixtures.engine_driver import Drive
@@ -104,6 +104,30 @@ def test_a_stack_that_somebody_else_has_changed_since_stays_as_it_is(write: Writ
     assert stack(drive)["StackStatus"] == "UPDATE_COMPLETE"
     assert _retention(drive) == 30
     assert any("Somebody else has changed stack shop since" in line for line in drive.log(execution))
+
+
+@pytest.mark.parametrize("has_events", [True, False])
+def test_a_stack_that_others_created_between_two_attempts_stays_as_it_is(
+    write: Write, drive: Drive, has_events: bool
+) -> None:
+    if not has_events:
+        drive.sandbox.fault(
+            "denied", service="cloudformation", operation="DescribeStackEvents", seconds=36_000
+        )
+    drive.sandbox.fault("denied", service="cloudformation", operation="CreateStack", count=1)
+    execution = write(_text(create_step(parameters=LONGER) + FAIL)).run()
+    assert execution.status == "FAILED"
+    theirs = {"StackName": "shop", "TemplateBody": TEMPLATE}
+    names = [{"ParameterKey": "ClusterName", "ParameterValue": "made"}]
+    drive.call("cloudformation", "CreateStack", {**theirs, "Parameters": names})
+    drive.sandbox.advance(120)
+    retry_execution(actor=drive.deployer, execution=execution)
+    drive.until_over(execution)
+    assert stack(drive)["StackStatus"] == "CREATE_COMPLETE", drive.log(execution)[-8:]
+    assert _retention(drive) == 7
+    assert execution.failure is not None
+    assert execution.failure["code"] == "SUPERSEDED"
+    assert "Run the pipeline again to update it." in execution.failure["message"]
 
 
 @pytest.mark.parametrize("has_events", [True, False])
