@@ -80,21 +80,32 @@ def _build_message_read(queue: EventQueue, most: int = MOST_MESSAGES) -> AwsRead
     return AwsRead("sqs", _RECEIVE, params, f"the event queue of {queue}")
 
 
-def _queue_next(queue: EventQueue, read: AwsRead, now: datetime) -> None:
-    """Queue the next task of a chain, which has the lease then."""
+def _queue_next(queue: EventQueue, read: AwsRead, now: datetime, last: DelegateTask | None = None) -> None:
+    """Queue the next task of a chain, which has the lease then; the delegate of the `last` one goes on."""
     try:
         access = get_delegate_access(queue.connector, queue.region)
     except ConnectorUnavailable as unavailable:
         _handle_unavailable(queue, unavailable, now)
         return
     with transaction.atomic():
-        task = _queue_task(access, queue, read, now)
+        task = _queue_task(access, queue, read, now, last)
         own = EventQueue.objects.filter(pk=queue.pk, lease_owner=queue.lease_owner)
         own.update(lease_owner=str(task.pk), lease_expires_at=now + LEASE_DURATION)
 
 
-def _queue_task(access: DelegateAwsAccess, queue: EventQueue, read: AwsRead, now: datetime) -> DelegateTask:
-    return queue_read(access, read, owner=EVENT_QUEUE_OWNER, ref=str(queue.pk), until=now + TASK_DEADLINE)
+def _queue_task(
+    access: DelegateAwsAccess, queue: EventQueue, read: AwsRead, now: datetime, last: DelegateTask | None
+) -> DelegateTask:
+    # Another delegate may have the credentials of another account than the one that was read.
+    instance = last.instance if last else None
+    return queue_read(
+        access,
+        read,
+        owner=EVENT_QUEUE_OWNER,
+        ref=str(queue.pk),
+        until=now + TASK_DEADLINE,
+        delegate_id=instance.delegate_id if instance else None,
+    )
 
 
 def _handle_unavailable(queue: EventQueue, unavailable: ConnectorUnavailable, now: datetime) -> None:
@@ -142,13 +153,11 @@ class EventQueueTaskOwner(ReadOwner):
         code = (answer.error or {}).get("code")
         if operation == _RECEIVE and code == ANSWER_REFUSED and _get_most(call) > 1:
             # Together they exceed what an agent may send; each of them comes again.
-            is_changed = queue.connector.updated_at > task.queued_at
-            read = _build_account_read(queue) if is_changed else _build_message_read(queue, 1)
-            _queue_next(queue, read, get_database_time())
+            _continue(queue, task, _build_message_read(queue, 1), get_database_time())
         elif answer.status != "SUCCEEDED":
             self._handle_error(queue, build_task_error(answer))
         elif operation == _GET_ACCOUNT:
-            _continue_with_account(queue, str((answer.result or {}).get("Account", "")))
+            _continue_with_account(queue, task, str((answer.result or {}).get("Account", "")))
         else:
             _continue_with_messages(queue, task, answer)
 
@@ -176,13 +185,21 @@ def _get_queue_of(task: DelegateTask) -> EventQueue | None:
     return queue if queue.lease_owner == str(task.pk) else None
 
 
-def _continue_with_account(queue: EventQueue, account: str) -> None:
+def _continue(queue: EventQueue, task: DelegateTask, read: AwsRead, now: datetime) -> None:
+    """Queue the next read after `task`, or that of the account if it may be another one now."""
+    if queue.connector.updated_at > task.queued_at or task.instance is None:
+        _queue_next(queue, _build_account_read(queue), now)
+    else:
+        _queue_next(queue, read, now, task)
+
+
+def _continue_with_account(queue: EventQueue, task: DelegateTask, account: str) -> None:
     now = get_database_time()
     if not _ACCOUNT.match(account):
         _fail(queue, "The delegate reported no AWS account.", now)
         return
     EventQueue.objects.filter(pk=queue.pk, lease_owner=queue.lease_owner).update(account=account)
-    _queue_next(queue, _build_message_read(queue), now)
+    _continue(queue, task, _build_message_read(queue), now)
 
 
 def _continue_with_messages(queue: EventQueue, task: DelegateTask, answer: TaskAnswer) -> None:
@@ -204,10 +221,11 @@ def _continue_with_messages(queue: EventQueue, task: DelegateTask, answer: TaskA
         return
     if messages:
         params = build_delete_params(queue.queue_url, [message.receipt for message in messages])
-        _queue_next_deletion(queue, AwsRead("sqs", _DELETE, params, f"the event queue of {queue}"), now)
+        _queue_next_deletion(queue, AwsRead("sqs", _DELETE, params, f"the event queue of {queue}"), now, task)
     most = _get_most(json.loads(task.payload))
     # More at once again after messages that were not too large.
-    _queue_next(queue, _build_message_read(queue, min(most * 2, MOST_MESSAGES) if messages else most), now)
+    most = min(most * 2, MOST_MESSAGES) if messages else most
+    _queue_next(queue, _build_message_read(queue, most), now, task)
 
 
 def _get_most(call: Mapping[str, Any]) -> int:
@@ -215,9 +233,9 @@ def _get_most(call: Mapping[str, Any]) -> int:
     return int(call["params"]["MaxNumberOfMessages"])
 
 
-def _queue_next_deletion(queue: EventQueue, read: AwsRead, now: datetime) -> None:
+def _queue_next_deletion(queue: EventQueue, read: AwsRead, now: datetime, last: DelegateTask) -> None:
     """Queue the deletion of messages, whose effect is in the same transaction."""
     try:
-        _queue_task(get_delegate_access(queue.connector, queue.region), queue, read, now)
+        _queue_task(get_delegate_access(queue.connector, queue.region), queue, read, now, last)
     except ConnectorUnavailable as unavailable:
         logger.info("Messages of the event queue %s were not deleted: %s", queue.pk, unavailable)

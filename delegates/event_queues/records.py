@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Case, DateTimeField, F, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce, Greatest
 
 from aws.apis.sqs import QueueMessage
 from connectors.models import EventQueue
@@ -52,9 +53,11 @@ def record_messages(
     """Commit the effect of messages, unless another reader has the lease."""
     events = list(_read_events(queue, account, messages, now))
     columns: dict[str, Any] = {"read_at": now, "problem": "", "account": account}
-    # Only events of ECS show that those of services arrive.
-    if any(isinstance(event, ServiceEvent) for event in events):
-        columns |= {"last_event_at": now, "silent_since": None}
+    # Only events of ECS show that those of services arrive, and only of their time: they may come late.
+    if times := [event.at for event in events if isinstance(event, ServiceEvent)]:
+        newest = Value(max(times), output_field=DateTimeField())
+        columns["last_event_at"] = Greatest(Coalesce("last_event_at", newest), newest)
+        columns["silent_since"] = Case(When(silent_since__lt=newest, then=None), default=F("silent_since"))
     with transaction.atomic():
         own = EventQueue.objects.filter(pk=queue.pk, lease_owner=owner)
         if not own.update(lease_expires_at=lease_expires_at, **columns):

@@ -216,9 +216,23 @@ class AwsRead:
 
 
 def queue_read(
-    aws_access: DelegateAwsAccess, read: AwsRead, *, owner: str, ref: str, until: datetime
+    aws_access: DelegateAwsAccess,
+    read: AwsRead,
+    *,
+    owner: str,
+    ref: str,
+    until: datetime,
+    account: str = "",
+    delegate_id: int | None = None,
 ) -> DelegateTask:
-    """Queue a call for a delegate with the connector's tags; `owner` receives the answer."""
+    """Queue a call for a delegate with the connector's tags; `owner` receives the answer.
+
+    Credentials of the delegate itself decide which AWS account is read: then only delegates of `account`, if
+    known, take the call, or only the one with `delegate_id`.
+    """
+    selectors, selected_by = aws_access.selectors, "CONNECTOR" if aws_access.selectors else ""
+    if aws_access.uses_own_credentials and delegate_id is not None:
+        selectors, selected_by = (build_own_tag(delegate_id),), ""
     payload = {"service": read.service, "operation": read.operation, "params": dict(read.params)}
     return submit_task(
         scope=aws_access.connector.scope,
@@ -227,9 +241,10 @@ def queue_read(
         payload=payload,
         owner=owner,
         owner_ref=ref,
-        selectors=aws_access.selectors,
-        selectors_from="CONNECTOR" if aws_access.selectors else "",
+        selectors=selectors,
+        selectors_from=selected_by,
         criterion=aws_access.criterion(read.service),
+        aws_account=account if aws_access.uses_own_credentials else "",
         connector=aws_access.connector,
         deadline=until,
     )

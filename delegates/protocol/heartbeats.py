@@ -239,12 +239,15 @@ def _build_task_reports(beats: Mapping[int, Heartbeat], now: datetime) -> dict[i
 def _build_answer(instance: _InstanceColumns, now: datetime) -> dict[str, Any]:
     session, until = None, instance.session_expires_at
     if until is not None and until - now < ROTATE_BEFORE:
-        session, until = generate_session(instance.pk), now + SESSION
-        DelegateInstance.objects.filter(pk=instance.pk, session_hash=instance.session_hash).update(
-            session_hash=hash_secret(session),
+        renewed, renewed_until = generate_session(instance.pk), now + SESSION
+        unchanged = DelegateInstance.objects.filter(pk=instance.pk, session_hash=instance.session_hash)
+        # Another process may have renewed it since it was read: then only that session is valid.
+        if unchanged.update(
+            session_hash=hash_secret(renewed),
             previous_session_hash=instance.session_hash,
-            session_expires_at=until,
-        )
+            session_expires_at=renewed_until,
+        ):
+            session, until = renewed, renewed_until
     return {
         "drain": instance.delegate__draining,
         "session": session,

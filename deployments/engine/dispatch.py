@@ -1,5 +1,6 @@
 """Dispatch of due executions in batches that share one describe call per ten ECS services."""
 
+import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -39,6 +40,9 @@ from deployments.journal import rate_limits, recent_reads
 from deployments.journal.runtime import LIVE_RUNTIME, DirectAwsAccess, EngineRuntime
 from deployments.models import Execution, Pulse, StageExecution
 from steps.actions.context import ServiceObservation
+from web.http.outages import is_interruption
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -96,11 +100,18 @@ def list_changed_executions(
         return all_ids
     if hasattr(aws_access, "queue"):
         return all_ids
-    return [
-        pk
-        for batch in split_batches(waiting, SERVICES_PER_CALL)
-        for pk in _list_changed_in_cluster(batch, stage, aws_access, runtime=runtime, snapshot=snapshot)
-    ]
+    try:
+        return [
+            pk
+            for batch in split_batches(waiting, SERVICES_PER_CALL)
+            for pk in _list_changed_in_cluster(batch, stage, aws_access, runtime=runtime, snapshot=snapshot)
+        ]
+    except Exception as error:
+        if is_interruption(error):
+            raise
+        # Each pass reads by itself then, so that a response which nobody can read fails its execution only.
+        logger.exception("The services of %s could not be read together", stage.cluster)
+        return all_ids
 
 
 def _list_changed_in_cluster(
@@ -391,6 +402,8 @@ def _apply_rate_limits(due_waits: Iterable[_DueWait], now: datetime) -> list[_Du
         batches[rate_limit_key] += split_batches(members, SERVICES_PER_CALL)
     for rate_limit_key, calls in batches.items():
         calls.sort(key=lambda batch: batch[0].check_at)
-        tokens = rate_limits.take_tokens(rate_limit_key, rate_limits.SERVICE_READS, len(calls), now)
+        tokens = rate_limits.take_tokens(
+            rate_limit_key, rate_limits.SERVICE_READS, len(calls), now, holder=DISPATCHER
+        )
         chosen += [due_wait for batch in calls[:tokens] for due_wait in batch]
     return chosen

@@ -95,10 +95,17 @@ def take_token(
         raise RateLimited(now + min(timedelta(seconds=grant.wait), LONGEST_WAIT))
 
 
-def take_tokens(rate_limit_key: str, limit: RateLimit, count: int, now: datetime) -> int:
-    """Take up to `count` tokens without a place in the queue, and return how many were granted."""
+def take_tokens(rate_limit_key: str, limit: RateLimit, count: int, now: datetime, *, holder: str = "") -> int:
+    """Take up to `count` tokens that nobody queues for, and return how many were granted.
+
+    Without any, a `holder` queues for one, so that others who always queue do not leave it without.
+    """
     request = _build_request(rate_limit_key, limit, now, count=count)
-    return _query_buckets(request, limit, rate_limit_key).granted
+    granted = _query_buckets(request, limit, rate_limit_key).granted
+    if granted or not holder:
+        return granted
+    queued = replace(request, count=1, reservation=f"{request.key}:{holder}")
+    return _query_buckets(queued, limit, rate_limit_key).granted
 
 
 def record_success(rate_limit_key: str, service: str, operation: str, now: datetime) -> None:

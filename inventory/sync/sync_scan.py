@@ -276,8 +276,9 @@ class SyncScan(ClusterScan):
             stored_arns = self._record_listed(response)
         if self.cursor.phase == STOPPED:
             stored_arns = filter_stored_stopped(self.cluster, list_arns(response, "taskArns"))
-        if self.cursor.phase == SERVICES and not self.cluster.account:
-            self.cluster.account = parse_account_id(next(iter(list_arns(response, "serviceArns")), ""))
+        if self.cursor.phase == SERVICES and (arns := list_arns(response, "serviceArns")):
+            # The connector may have a role of another account by now.
+            self.cluster.account = parse_account_id(arns[0])
         return self.cursor.after_list_page(
             response, stored=stored_arns, ended=self._find_ended_tasks(response)
         )

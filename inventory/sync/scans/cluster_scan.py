@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from aws.errors import AwsError, Throttled
+from connectors.models import Connector
 from connectors.specs.aws import parse_aws_spec
 from delegates.access.aws_access import ConnectorUnavailable, DelegateAwsAccess
 from delegates.access.remedies import find_remedy
@@ -133,8 +134,20 @@ class ClusterScan(ABC):
         deadline = get_database_time() + DELEGATE_TASK_TIMEOUT
         read = AwsRead(call.service, call.operation, call.params, str(self.cluster))
         with transaction.atomic():
-            task = queue_read(aws_access, read, owner=self.OWNER, ref=str(self.row.pk), until=deadline)
+            task = queue_read(
+                aws_access,
+                read,
+                owner=self.OWNER,
+                ref=str(self.row.pk),
+                until=deadline,
+                account=self._get_known_account(aws_access.connector),
+            )
             self.update(task=task, lease_expires_at=deadline + LEASE_DURATION, cursor=self.cursor.to_row())
+
+    def _get_known_account(self, connector: Connector) -> str:
+        """Return the account of the last sync; empty if the connector was saved since."""
+        synced_at = self.cluster.synced_at
+        return self.cluster.account if synced_at and synced_at > connector.updated_at else ""
 
     def handle_error(self, error: AwsError) -> bool:
         """Handle an error of AWS, and return whether the scan continues. Raises `ScanLeaseLost`."""

@@ -233,3 +233,31 @@ def test_a_queue_that_a_delegate_reads_counts_for_its_connector_only(
     assert coverage.covers(reads, isolated=())
     # A delegate reports the account, and could report any.
     assert not coverage.covers(CoveredReads(0, project.path, queue.account, REGION), isolated=())
+
+
+def test_a_connector_that_is_saved_while_its_account_is_read_has_it_read_again(queue: EventQueue) -> None:
+    agent = hand("near", tags=(TAG,))
+    start_delegate_reads(get_database_time())
+    task = take(agent)
+    answer = agent.perform(task)
+    queue.connector.save()
+    agent.complete(task, answer)
+    assert list_open_tasks() == ["GetCallerIdentity"]
+    assert serve(agent, 2) == ["GetCallerIdentity", "ReceiveMessage"]
+
+
+def test_the_delegate_that_named_the_account_reads_its_messages(queue: EventQueue, sqs: Any) -> None:
+    first = hand("first", tags=(TAG,))
+    start_delegate_reads(get_database_time())
+    serve(first, 1)
+    second = hand("second", tags=(TAG,))
+    send(sqs, queue)
+    serve(first, 3)
+    assert first.taken_operations[:4] == [
+        "GetCallerIdentity",
+        "ReceiveMessage",
+        "DeleteMessageBatch",
+        "ReceiveMessage",
+    ]
+    route_waiting_tasks(get_database_time())
+    assert second.take() is None

@@ -9,12 +9,13 @@ import boto3
 import pytest
 from pytest_django import Settings
 
+from aws.apis.sqs import QueueMessage
 from connectors.models import Connector, EventQueue
 from delegates.event_queues import events
 from delegates.event_queues.coverage import QueueCoverage
 from delegates.event_queues.events import ServiceEvent
 from delegates.event_queues.readers import QueueReader
-from delegates.event_queues.records import list_free_queues
+from delegates.event_queues.records import list_free_queues, record_messages
 from rbac.models import Scope, User
 from sandbox.process import SandboxProcess
 from tests.api.sample_project import make_world
@@ -126,3 +127,24 @@ def test_a_queue_that_is_gone_fails_with_the_reason(queue: EventQueue, sqs: Any)
     queue.refresh_from_db()
     assert queue.get_state(get_database_time()) == EventQueue.State.FAILING
     assert "does not exist" in queue.problem
+
+
+def test_an_event_that_comes_late_says_nothing_of_the_time_since(queue: EventQueue) -> None:
+    now = get_database_time().replace(microsecond=0)
+    silent_since = now - timedelta(minutes=1)
+    EventQueue.objects.update(silent_since=silent_since)
+
+    def read(at: datetime) -> None:
+        message = build_message(region=REGION, time=at.isoformat())
+        messages = [QueueMessage("1", "receipt", json.dumps(message))]
+        assert record_messages(
+            queue, messages, owner="", account="123456789012", now=now, lease_expires_at=now
+        )
+        queue.refresh_from_db()
+
+    read(now - timedelta(minutes=10))
+    assert (queue.last_event_at, queue.silent_since) == (now - timedelta(minutes=10), silent_since)
+    read(now - timedelta(seconds=5))
+    assert (queue.last_event_at, queue.silent_since) == (now - timedelta(seconds=5), None)
+    read(now - timedelta(minutes=2))
+    assert queue.last_event_at == now - timedelta(seconds=5)

@@ -1,11 +1,15 @@
 """What asking for tasks says of how an instance is connected."""
 
+from datetime import timedelta
+
 import pytest
 
 from delegates.models import DelegateInstance
 from delegates.protocol import connections, heartbeats
-from delegates.protocol.heartbeats import Heartbeat
+from delegates.protocol.heartbeats import Heartbeat, record_heartbeats
+from delegates.protocol.limits import ROTATE_BEFORE
 from tests.delegates.protocol.fake_agents import Agent
+from tests.fixtures.interleaving import act_after
 from web.clock import get_database_time
 
 pytestmark = pytest.mark.django_db
@@ -36,3 +40,16 @@ def test_a_heartbeat_under_way_does_not_bring_back_who_has_signed_off(agent: Age
     instance.update(status=DelegateInstance.Status.GONE)
     heartbeats.write_heartbeats([Heartbeat(agent.instance.pk)], get_database_time())
     assert instance.values_list("status", flat=True).get() == DelegateInstance.Status.GONE
+
+
+def test_a_session_that_another_process_has_renewed_is_not_renewed_again(agent: Agent) -> None:
+    rows = DelegateInstance.objects.filter(pk=agent.instance.pk)
+    rows.update(session_expires_at=get_database_time() + ROTATE_BEFORE - timedelta(seconds=1))
+
+    def renew_elsewhere() -> None:
+        rows.update(session_hash="renewed")
+
+    with act_after('"delegates_delegateinstance"."session_hash"', renew_elsewhere):
+        answers = record_heartbeats({agent.instance.pk: Heartbeat(agent.instance.pk)})
+    assert answers[agent.instance.pk]["session"] is None
+    assert rows.get().session_hash == "renewed"

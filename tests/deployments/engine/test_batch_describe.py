@@ -1,12 +1,15 @@
 """Executions that wait for ECS services of one cluster are looked at together, and only for what changed."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from aws.apis.ecs import EcsClient
 from deployments.engine.dispatch import ExecutionBatch, claim_due_batches, reconcile_batch
 from deployments.engine.lease import LEASE_DURATION, claim_lease, wake_execution
 from deployments.engine.reconcile_context import ServiceSnapshot
@@ -162,3 +165,25 @@ def test_a_parked_one_that_gets_no_token_stays_due_until_there_is_one(drive: Dri
     assert claim_due_batches(drive.runtime) == []
     drive.clock.move(0.25)
     assert [group.execution_ids for group in claim_due_batches(drive.runtime)] == [(execution.pk,)]
+
+
+def test_a_shared_response_that_nobody_can_read_leaves_each_execution_to_its_own_pass(
+    drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execution = waiting_execution(drive)
+    advance_to_next_check(drive, execution)
+    (group,) = claim_due_batches(drive.runtime)
+
+    describe, calls = EcsClient.describe_raw_services, list[str]()
+
+    def fail_once(client: EcsClient, cluster: str, names: Sequence[str]) -> list[dict[str, Any]]:
+        calls.append(cluster)
+        if len(calls) == 1:
+            raise ValueError("Unknown string format: at noon")
+        return describe(client, cluster, names)
+
+    monkeypatch.setattr(EcsClient, "describe_raw_services", fail_once)
+    reconcile_batch(group, runtime=drive.runtime)
+    fence = execution.fence
+    execution.refresh_from_db()
+    assert execution.fence > fence

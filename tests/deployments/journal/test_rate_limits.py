@@ -135,6 +135,24 @@ def test_who_gets_no_token_has_a_place_in_line_that_later_ones_do_not_take() -> 
 
 
 @pytest.mark.usefixtures("_set_buckets")
+def test_checks_of_many_executions_are_not_left_out_by_reads_that_always_queue() -> None:
+    take_tokens(HERE, SERVICE_READS, 37, NOW)
+    for second in range(5):
+        for holder in range(second, 60, 5):
+            get_wait(f"sync {holder}", after=second, operation="DescribeServices")
+    granted = 0
+    for second in range(5, 45):
+        for holder in range(second % 5, 60, 5):
+            # Whoever is served asks for its next call at once.
+            while not get_wait(f"sync {holder}", after=second, operation="DescribeServices"):
+                pass
+        now = NOW + timedelta(seconds=second)
+        assert take_tokens(HERE, SERVICE_READS, 10, now) == 0
+        granted += take_tokens(HERE, SERVICE_READS, 10, now, holder="dispatcher")
+    assert granted > 3
+
+
+@pytest.mark.usefixtures("_set_buckets")
 def test_those_in_line_are_served_earlier_when_the_rate_grows() -> None:
     waits = [get_wait(f"holder {number}") for number in range(20)]
     assert waits[-1] == pytest.approx(25)

@@ -86,3 +86,23 @@ def test_a_cluster_says_that_no_delegate_has_the_tags_and_is_tried_later(
     assert cluster.failures == 1
     assert cluster.due_at is not None
     assert cluster.due_at > get_database_time()
+
+
+def test_a_sync_is_made_by_delegates_of_the_account_of_the_one_before(cluster: SyncedCluster) -> None:
+    sync_with_delegate(cluster, hand("here", tags=("eu",)))
+    assert cluster.account == "123456789012"
+    SyncedCluster.objects.update(due_at=get_database_time())
+    run_scan(SyncScan, cluster.pk)
+    task = DelegateTask.objects.latest("queued_at")
+    assert task.aws_account == "123456789012"
+    cluster.connector.save()
+    SyncedCluster.objects.update(due_at=get_database_time(), lease_expires_at=None, task=None, cursor=None)
+    run_scan(SyncScan, cluster.pk)
+    task = DelegateTask.objects.latest("queued_at")
+    assert task.aws_account == "", "the connector may lead to another account by now"
+
+
+def test_a_sync_tells_the_account_that_its_connector_leads_to_by_now(cluster: SyncedCluster) -> None:
+    SyncedCluster.objects.update(account="999999999999")
+    sync_with_delegate(cluster, hand("here", tags=("eu",)))
+    assert cluster.account == "123456789012"
