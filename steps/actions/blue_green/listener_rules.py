@@ -143,12 +143,32 @@ def read_route(context: StepContext, route: ListenerRoute) -> ListenerRoute:
 
 
 def write_route(context: StepContext, route: ListenerRoute, actions: Sequence[Mapping[str, Any]]) -> None:
-    """Set the actions of the rule; a default rule is changed through its listener (T13)."""
-    parameters = [_drop_read_only_fields(action) for action in actions]
+    """Let the rule forward like `actions`; a default rule is changed through its listener (T13).
+
+    Its other actions stay as they are now: somebody may have added an authentication since they were saved.
+    """
+    forwards = _replace_forwards(read_route(context, route).actions, actions)
+    parameters = [_drop_read_only_fields(action) for action in forwards]
     if route.is_default:
         context.elb.update_listener(route.listener, parameters)
     else:
         context.elb.update_rule(route.rule, parameters)
+
+
+def _replace_forwards(
+    current: Sequence[Mapping[str, Any]], desired: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the current actions with the desired forward action in place of theirs."""
+    forward = next((action for action in desired if action.get("Type") == "forward"), None)
+    if forward is None or all(action.get("Type") != "forward" for action in current):
+        return [dict(action) for action in desired]
+    plain = {name: value for name, value in forward.items() if name != "Order"}
+    return [
+        {**plain, **({"Order": action["Order"]} if "Order" in action else {})}
+        if action.get("Type") == "forward"
+        else dict(action)
+        for action in current
+    ]
 
 
 def confirm_route_write(

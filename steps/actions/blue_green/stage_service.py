@@ -261,6 +261,9 @@ class RemoveGreenService(Action):
         name = context.get_output("serviceName")
         live = context.ecs.describe_service(context.cluster, name)
         if live is not None and live.is_active:
+            before = context.load_for_rollback("service before")
+            if live.primary is None or live.primary.id != before["primary"]:
+                raise _build_superseded_error(name, "was changed after this deployment read it")
             refuse_production(context, live, "to delete it")
             context.save_for_rollback("scaling of green", read_scaling_if_allowed(context, name).to_record())
         delete_ecs_service(context, name, live)

@@ -121,6 +121,13 @@ class DeleteEcsService(Action):
         if not context.load_for_rollback(_SAVED_SERVICE):
             return
         live = _read_service(context, self.service, self.expected)
+        if live is not None and live.desired and not is_daemon(live.raw):
+            raise ActionFailed(
+                "SUPERSEDED",
+                f"Somebody set the desired count of Service {self.service} to {live.desired} after its tasks "
+                "were stopped. It is not deleted. Run the pipeline again if it is not needed.",
+                outcome="SUPERSEDED",
+            )
         # Without force, AWS refuses a service that runs one task on each instance.
         delete_ecs_service(context, self.service, live)
         context.wait_for_service(self.service)

@@ -77,6 +77,9 @@ def compute_update_count(
     if get_saved_scaling(context).target is not None:
         moved = _clamp_to_bounds(context, live.desired)
         return None if moved == live.desired else moved
+    if as_running and context.get_output("deploymentId"):
+        # An earlier attempt has set it: what runs now is what is left of that attempt.
+        return None
     if as_running:
         return _clamp_to_bounds(context, choose_running_count(context, live.name, live.running, live.desired))
     return None if count is None else _clamp_to_bounds(context, int(count))

@@ -87,6 +87,25 @@ def test_it_is_checked_again_right_before_the_deletion(write: Write, drive: Driv
     assert drive.service()["status"] == "ACTIVE"
 
 
+def test_a_service_that_is_scaled_up_before_a_retry_of_its_deletion_stays(write: Write, drive: Drive) -> None:
+    deploy(write)
+    retry = (
+        "{type: Retry, spec: {retryCount: 1, retryIntervals: [60s], onRetryFailure: {action: {type: Abort}}}}"
+    )
+    strategies = f", failureStrategies: [{{onFailure: {{errors: [AllErrors], action: {retry}}}}}]"
+    text = delete_text().replace("service: myapp}}", f"service: myapp}}{strategies}}}")
+    drive.sandbox.fault("denied", service="ecs", operation="DeleteService", count=1)
+    execution = write(text).start()
+    while not any("is tried again in 60 seconds" in line for line in drive.log(execution)):
+        drive.pass_time(5)
+    drive.call("ecs", "UpdateService", {"cluster": "demo", "service": "myapp", "desiredCount": 2})
+    drive.until_over(execution)
+    assert execution.failure is not None
+    assert execution.failure["code"] == "SUPERSEDED"
+    assert "Somebody set the desired count of Service myapp to 2" in execution.failure["message"]
+    assert (drive.service()["status"], drive.service()["desiredCount"]) == ("ACTIVE", 2)
+
+
 @pytest.mark.parametrize("number", [1, 2], ids=["scaling", "deletion"])
 @pytest.mark.parametrize("place", ["call.before_sent", "call.sent", "call.answered"])
 def test_wherever_a_worker_dies_it_is_deleted_once(

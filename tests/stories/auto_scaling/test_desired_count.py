@@ -134,6 +134,28 @@ def test_the_running_count_is_kept_where_the_step_says_so(drive: Drive, scaling:
     assert (drive.service()["desiredCount"], drive.service()["runningCount"]) == (2, 2)
 
 
+def test_a_retry_does_not_keep_the_few_tasks_that_its_first_attempt_left(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.set_count(4)
+    node = FileNode.objects.get(path=SERVICE_FILE)
+    node.content = node.content.replace("maximumPercent: 200", "maximumPercent: 100")
+    node.content = node.content.replace("minimumHealthyPercent: 100", "minimumHealthyPercent: 50")
+    node.save()
+    _as_running(drive.pipeline)
+    drive.pipeline.yaml = drive.pipeline.yaml.replace("Instances: true}\n", f"Instances: true}}\n{RETRY}", 1)
+    drive.pipeline.save(update_fields=["yaml"])
+    execution = drive.start("crash")
+    while not any("is tried again in 60 seconds" in line for line in drive.log(execution)):
+        drive.pass_time(5)
+    assert drive.service()["runningCount"] < 4
+    drive.until_over(execution)
+    updates = [call for call in drive.calls(execution) if call.operation == "UpdateService"]
+    assert [call.parsed_parameters.get("desiredCount") for call in updates[:2]] == [4, None]
+    assert drive.service()["desiredCount"] == 4
+
+
 def test_keeping_the_running_count_never_turns_an_outage_into_zero_tasks(
     drive: Drive, scaling: AutoScaling
 ) -> None:

@@ -185,7 +185,7 @@ class Shop:
         for action in actions:
             config = action.get("ForwardConfig", {}).get("TargetGroups", [])
             groups += [group["TargetGroupArn"] for group in config if group.get("Weight", 1)]
-            if not config:
+            if not config and action["Type"] == "forward":
                 groups.append(action["TargetGroupArn"])
         return groups
 

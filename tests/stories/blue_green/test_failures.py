@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.execution.operations import abort_execution
+from deployments.execution.operations import abort_execution, roll_back_execution
 from deployments.models import Execution, RollbackCheck
 from tests.stories.blue_green.shop import Shop
 
@@ -115,6 +115,31 @@ def test_a_rule_that_somebody_else_changed_is_not_swapped(shop: Shop) -> None:
     assert not shop.service("shop__2")
 
 
+def test_an_authentication_that_is_added_meanwhile_stays_with_the_swap_and_with_its_undo(shop: Shop) -> None:
+    shop.run("1")
+    (production,) = shop.forwards(shop.prod)
+    execution = shop.drive.start("2")
+    shop.pass_until(execution, lambda log: any("Creating Stage Service" in line for line in log))
+    login = {
+        "Type": "authenticate-cognito",
+        "Order": 1,
+        "AuthenticateCognitoConfig": {
+            "UserPoolArn": "arn:aws:cognito-idp:us-east-1:123456789012:userpool/us-east-1_a",
+            "UserPoolClientId": "client",
+            "UserPoolDomain": "shop",
+        },
+    }
+    shop.forward(shop.prod, [login, {"Type": "forward", "Order": 2, "TargetGroupArn": production}])
+    shop.drive.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+    assert shop.forwards(shop.prod) != [production]
+    assert [action["Type"] for action in shop.actions(shop.prod)] == ["authenticate-cognito", "forward"]
+    roll_back_execution(actor=shop.drive.deployer, execution=execution)
+    shop.drive.until_over(execution)
+    assert shop.forwards(shop.prod) == [production]
+    assert [action["Type"] for action in shop.actions(shop.prod)] == ["authenticate-cognito", "forward"]
+
+
 def test_a_wrong_tag_of_the_live_service_is_corrected_and_comes_back(shop: Shop) -> None:
     shop.run("1")
     arn = shop.service("shop__1")["serviceArn"]
@@ -126,6 +151,25 @@ def test_a_wrong_tag_of_the_live_service_is_corrected_and_comes_back(shop: Shop)
     shop.drive.until_over(execution)
     assert _get_result(execution) == ("FAILED", "ROLLED_BACK")
     assert shop.state() == before
+
+
+def test_a_green_service_that_others_deploy_to_between_two_attempts_is_not_deleted(shop: Shop) -> None:
+    shop.run("1")
+    shop.run("2")
+    document = shop.document()
+    (create, _) = document["pipeline"]["stages"][0]["stage"]["spec"]["execution"]["steps"]
+    retry = {"retryCount": 1, "retryIntervals": ["60s"], "onRetryFailure": {"action": {"type": "Abort"}}}
+    action = {"type": "Retry", "spec": retry}
+    create["step"]["failureStrategies"] = [{"onFailure": {"errors": ["AllErrors"], "action": action}}]
+    shop.save(document)
+    shop.drive.sandbox.fault("denied", service="ecs", operation="DeleteService", count=1)
+    execution = shop.drive.start("3")
+    shop.pass_until(execution, lambda log: any("is tried again in 60 seconds" in line for line in log))
+    place = {"cluster": "demo", "service": "shop__1"}
+    shop.call("ecs", "UpdateService", **place, desiredCount=1, forceNewDeployment=True)
+    shop.drive.until_over(execution)
+    assert execution.failure["code"] == "SUPERSEDED"
+    assert shop.service("shop__1")["runningCount"] == 1
 
 
 def test_a_green_service_that_becomes_live_meanwhile_is_never_deleted(shop: Shop) -> None:
