@@ -114,12 +114,13 @@ def _replace_partition(partition: Partition) -> None:
     first, end = partition.key_range
     start = "MINVALUE" if partition.is_before else str(first)
     uniques = list_uniques(name)
+    # An execution that went on into the next month has rows there too. They change no more, and others go on
+    # writing while they are looked for.
+    _execute(f"DELETE FROM {table} WHERE {_IS_CLEARED} AND (id < {first} OR id >= {end})")  # noqa: S608
     # Else a change after the copy, such as the end of a call that went on for months, would be dropped.
     # The table first, as everybody else locks it.
     _execute(f"LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")
     _execute(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
-    # An execution that went on into the next month has rows there too.
-    _execute(f"DELETE FROM {table} WHERE {_IS_CLEARED} AND (id < {first} OR id >= {end})")  # noqa: S608
     _execute(f"CREATE TEMPORARY TABLE kept AS SELECT * FROM {name} WHERE NOT {_IS_CLEARED}")  # noqa: S608
     _execute(f"ALTER TABLE {table} DETACH PARTITION {name}")
     _execute(f"DROP TABLE {name}")

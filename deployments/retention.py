@@ -103,9 +103,10 @@ class DetailRetention(RetentionRule):
         # Months exist ahead, so a lock that is not free now can wait for the next prune.
         with contextlib.suppress(OperationalError):
             maintain_partitions(now.date())
+        # First: a month that takes too long to drop must not keep the details of others.
+        pruned = super().prune(now)
         expired = super().filter_expired(now)
-        dropped = drop_expired_months(expired, now - self.period) if self.period else 0
-        return dropped + super().prune(now)
+        return pruned + (drop_expired_months(expired, now - self.period) if self.period else 0)
 
 
 PLAN_RETENTION = RetentionRule(

@@ -243,16 +243,20 @@ def record_result(claimed: ClaimedNotification, answer: DeliveryResult, now: dat
     attempt = Notification.objects.filter(pk=claimed.key, sends=claimed.fence, status=WAITING)
     rule = NotificationRule.objects.filter(pk=claimed.rule)
     if answer.is_delivered:
-        attempt.update(
+        is_newest = attempt.update(
             status=DELIVERED, response_status=answer.status_code, reason="", ended_at=now, claimed_until=None
         )
-        _end_backoff(rule)
+        if is_newest:
+            _end_backoff(rule)
         return
     values = {"response_status": answer.status_code, "reason": answer.reason, "claimed_until": None}
     if answer.is_partial or claimed.attempts >= NOTIFICATION_ATTEMPTS:
-        attempt.update(status=FAILED, ended_at=now, **values)
+        is_newest = attempt.update(status=FAILED, ended_at=now, **values)
     else:
-        attempt.update(due_at=now + RETRY_DELAYS[min(claimed.attempts, len(RETRY_DELAYS)) - 1], **values)
+        delay = RETRY_DELAYS[min(claimed.attempts, len(RETRY_DELAYS)) - 1]
+        is_newest = attempt.update(due_at=now + delay, **values)
+    if not is_newest:
+        return
     if answer.is_partial:
         _end_backoff(rule)
     else:

@@ -5,7 +5,7 @@ import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
@@ -184,7 +184,9 @@ def redeliver(*, actor: User, firing: TriggerFiring) -> TriggerFiring:
     Raises `Conflict` if retention has emptied it.
     """
     require(actor, EXECUTE, firing.trigger.pipeline)
-    if not firing.values and not firing.payload:
+    kept_since = get_database_time() - timedelta(days=TRIGGER_FIRING_DAYS)
+    kind = find_kind(firing.trigger.kind)
+    if kind and kind.has_payload and not firing.payload and firing.received_at < kept_since:
         raise Conflict(f"The payload of this firing was deleted after {TRIGGER_FIRING_DAYS}.")
     key = f"redelivery:{uuid.uuid4()}"
     event = TriggerEvent(key, key, firing.summary, firing.values, firing.payload)

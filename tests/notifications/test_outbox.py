@@ -451,6 +451,8 @@ def test_an_answer_to_an_older_claim_moves_nothing(ruled: Ruled, project: Scope,
     record_result(older, DeliveryResult(500, "The receiver answered 500"), later)
     row = Notification.objects.get()
     assert (row.status, row.response_status, row.attempts) == (DELIVERED, 204, 2)
+    rule = NotificationRule.objects.get()
+    assert (rule.failures, rule.paused_until) == (0, None), "the receiver answered the newer one"
 
 
 @pytest.mark.django_db

@@ -18,12 +18,13 @@ from pipelines.models import Trigger, TriggerFiring
 from pipelines.triggers import firings
 from pipelines.triggers.base import TriggerEvent
 from pipelines.triggers.events import record_event
-from pipelines.triggers.operations import delete_trigger
+from pipelines.triggers.operations import delete_trigger, redeliver
 from pipelines.triggers.runs import StartedRun, TriggeredRun, get_run_starter, register_run_starter
 from rbac.models import AuditEntry, RoleAssignment, User
 from rbac.operations.service_accounts import delete_service_account
 from tests.api.sample_project import World
 from tests.pipelines.triggers.conftest import Send
+from web.http.problems import Conflict
 from web.retention import prune_rows
 
 pytestmark = pytest.mark.django_db
@@ -328,7 +329,7 @@ def test_redelivery_uses_the_settings_of_now(trigger: Trigger, admin: User, brow
     assert runs().get().artifact["tag"] == "v9"
 
 
-def test_old_firings_go_and_those_of_executions_lose_their_payload(trigger: Trigger) -> None:
+def test_old_firings_go_and_those_of_executions_lose_their_payload(trigger: Trigger, admin: User) -> None:
     started = handle(fire(trigger))
     ignored = fire(trigger, name="2")
     old = timezone.now() - timedelta(days=31)
@@ -337,6 +338,8 @@ def test_old_firings_go_and_those_of_executions_lose_their_payload(trigger: Trig
     prune_rows(DEPLOYMENT_RETENTION, timezone.now())
     kept = TriggerFiring.objects.get()
     assert (kept.pk, kept.payload) == (started.pk, {})
+    with pytest.raises(Conflict, match="payload of this firing was deleted after 30"):
+        redeliver(actor=admin, firing=kept)
 
 
 def test_executions_keep_their_cause_when_the_trigger_is_deleted(
