@@ -194,9 +194,11 @@ def deploy_delegate(*, actor: User, plan: DelegateDeploymentPlan, cause: str = "
     Raises the errors of `plan_delegate_deployment`, and those of each resource and of the run.
     """
     delegate, project = plan.delegate, plan.project
-    plan_delegate_deployment(actor=actor, delegate=delegate, project=project, connector=plan.connector)
-    _require_unmanaged_rows(plan)
     with transaction.atomic():
+        # A removal by another project waits for this, and then finds the run.
+        Delegate.objects.select_for_update().get(pk=delegate.pk)
+        plan_delegate_deployment(actor=actor, delegate=delegate, project=project, connector=plan.connector)
+        _require_unmanaged_rows(plan)
         _save_secret(actor, plan)
         _save_place(actor, plan)
         _save_service(actor, plan)

@@ -160,16 +160,19 @@ def remove_delegate(*, actor: User, plan: DelegateRemovalPlan) -> Execution:
     Raises the errors of `plan_delegate_removal`, and those of the run.
     """
     delegate, project = plan.delegate, plan.project
-    plan_delegate_removal(actor=actor, delegate=delegate, project=project, connector=plan.connector)
-    pipeline = Pipeline.objects.filter(scope=project, identifier=plan.installation.identifier).first()
-    if pipeline is None:
-        raise Conflict(
-            "The pipeline that deployed this delegate was deleted. Deploy the delegate again first."
-        )
+    require_removal_permissions(actor, delegate, project)
     with transaction.atomic():
-        _use_connector(actor, plan)
-        # An automatic upgrade would deploy it again.
+        # An automatic upgrade would deploy it again. One that starts now has the window before the delegate.
         delete_upgrade_window(actor=actor, delegate=delegate)
+        # A deployment by another project waits for this, and then finds the run.
+        Delegate.objects.select_for_update().get(pk=delegate.pk)
+        plan_delegate_removal(actor=actor, delegate=delegate, project=project, connector=plan.connector)
+        pipeline = Pipeline.objects.filter(scope=project, identifier=plan.installation.identifier).first()
+        if pipeline is None:
+            raise Conflict(
+                "The pipeline that deployed this delegate was deleted. Deploy the delegate again first."
+            )
+        _use_connector(actor, plan)
         return run_pipeline(
             actor=actor, pipeline=pipeline, yaml=plan.document, cause=f"Removal of the delegate {delegate}"
         )

@@ -15,6 +15,7 @@ from delegates.install.wizard import WizardAnswers
 from delegates.installations import list_installations
 from delegates.models import Delegate
 from delegates.operations.installation import change_setup, create_delegate
+from deployments.delegate_installs import removal
 from deployments.delegate_installs.operations import deploy_delegate, plan_delegate_deployment
 from deployments.delegate_installs.records import list_deployed_parts
 from deployments.delegate_installs.removal import (
@@ -210,6 +211,27 @@ def test_no_removal_starts_during_a_deployment_by_another_project(
     Execution.objects.filter(pk=run.pk).update(status="RUNNING", outcome="", due_at=timezone.now())
     with pytest.raises(Conflict, match="still running"):
         plan_delegate_removal(actor=admin, delegate=shared, project=project)
+
+
+def test_no_removal_starts_if_another_project_has_begun_a_deployment_since_its_check(
+    admin: User,
+    shared: Delegate,
+    account_connector: Connector,
+    project: Scope,
+    other_project: Scope,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = plan_delegate_removal(actor=admin, delegate=shared, project=project)
+
+    def deploy_meanwhile(*, actor: User, delegate: Delegate) -> None:
+        other = plan_delegate_deployment(
+            actor=actor, delegate=delegate, project=other_project, connector=account_connector
+        )
+        deploy_delegate(actor=actor, plan=other)
+
+    monkeypatch.setattr(removal, "delete_upgrade_window", deploy_meanwhile)
+    with pytest.raises(Conflict, match="still running"):
+        remove_delegate(actor=admin, plan=plan)
 
 
 def test_during_a_removal_no_other_project_deploys_the_delegate(
