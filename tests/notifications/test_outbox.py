@@ -30,6 +30,7 @@ from notifications.outbox_sender import (
     record_result,
     send_due_notifications,
 )
+from notifications.repository_tokens import read_token
 from rbac.models import Scope, User
 from rbac.operations.scopes import archive_scope, restore_scope
 from tests.fixtures.threads import run_concurrently, split
@@ -275,6 +276,29 @@ class TestAReceiverThatDoesNotTakeIt:
         send_due_notifications()
         assert released.is_set()
 
+    def test_is_sent_to_while_the_secret_of_the_next_one_is_read(
+        self, ruled: Ruled, project: Scope, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        arrived, has_waited = threading.Event(), list[bool]()
+
+        def answer(request: Received) -> Said:
+            arrived.set()
+            return 200, {}, b""
+
+        def read_slowly(rule: NotificationRule) -> str:
+            if rule.identifier == "slow":
+                has_waited.append(arrived.wait(5))
+            return read_token(rule)
+
+        receiver.answer = answer
+        monkeypatch.setattr(outbox_sender, "read_token", read_slowly)
+        for identifier in ("first", "slow"):
+            ruled(project, EventType.EXECUTION_FAILED, identifier=identifier, url=receiver.url())
+        notify(build_failure_event(project))
+        send_due_notifications()
+        assert has_waited == [True]
+        assert len(receiver.received) == 2
+
     def test_that_redirects_is_not_followed(self, ruled: Ruled, project: Scope, receiver: Receiver) -> None:
         with listening() as elsewhere:
             receiver.answer = lambda request: (307, {"Location": elsewhere.url()}, b"")
@@ -492,7 +516,7 @@ def test_an_alert_that_waits_is_dropped_once_its_trouble_is_over(ruled: Ruled, p
     # The first attempt failed: it is due again after all others.
     Notification.objects.filter(event=went).update(due_at=now() + LATER)
 
-    claim_due_notifications(now() + 2 * LATER, MOST_PARALLEL_SENDS)
+    list(claim_due_notifications(now() + 2 * LATER, MOST_PARALLEL_SENDS))
 
     statuses = {(row.event, json.loads(row.body)["delegate"]): row.status for row in rule.notifications.all()}
     assert statuses == {(went, "eu"): "SUMMARIZED", (went, "us"): WAITING, (came, "eu"): WAITING}
