@@ -10,19 +10,24 @@ from steps.actions.base import Action, ActionFailed, ChecklistEntry, action
 from steps.actions.confirmations import CallRecord, Confirmation, has_recent_write
 from steps.actions.context import EarlierStep, StepContext
 from steps.actions.scaling_state import (
+    RECORDS_WRITES,
     SERVICE_NAME,
     ManifestScaling,
     ScalingState,
+    WrittenScaling,
     compute_suspension,
     confirm_scaling_write,
     get_attached_key,
     get_manifest_scaling,
-    get_saved_scaling,
+    get_scaling_before_suspension,
     get_suspended_key,
+    get_suspension_key,
     is_policy_changed,
     is_target_changed,
+    load_written_scaling,
     read_scaling_state,
     refuse_policies_without_target,
+    save_found_scaling,
 )
 
 MISSING_TARGET = "does not exist"
@@ -61,11 +66,16 @@ class AttachAutoScaling(Action):
         if not name or not scaling:
             return
         before = read_scaling_state(context, name)
-        context.save_for_rollback(get_attached_key(self.service_output), before.to_record())
+        context.save_for_rollback(
+            get_attached_key(self.service_output), {**before.to_record(), RECORDS_WRITES: True}
+        )
         refuse_policies_without_target(scaling, before, name)
-        self._register(context, name, scaling, before.target)
+        if self._register(context, name, scaling, before.target):
+            save_found_scaling(context, self.service_output, before.target)
         for policy in scaling.policies:
-            _put_policy(context, name, policy, before.policy(policy["PolicyName"]))
+            title, found = policy["PolicyName"], before.policy(policy["PolicyName"])
+            if _put_policy(context, name, policy, found):
+                save_found_scaling(context, self.service_output, found, title)
         manifest_policies = {policy["PolicyName"] for policy in scaling.policies}
         for other in before.policies:
             if other.name not in manifest_policies:
@@ -73,7 +83,8 @@ class AttachAutoScaling(Action):
 
     def _register(
         self, context: StepContext, name: str, scaling: ManifestScaling, live: ScalableTarget | None
-    ) -> None:
+    ) -> bool:
+        """Register the target unless it matches; return whether it was written."""
         target = {key: value for key, value in (scaling.target or {}).items() if key != "SuspendedState"}
         state = (scaling.target or {}).get("SuspendedState")
         if live is None:
@@ -82,15 +93,16 @@ class AttachAutoScaling(Action):
                 context.cluster, name, {**target, **({"SuspendedState": state} if state else {})}
             )
             context.log(f"Registered Scalable Target on service {name}: {_format_bounds(target)}")
-            return
+            return True
         if self.activate and live.suspended != (suspension := {**NOTHING_SUSPENDED, **(state or {})}):
             target["SuspendedState"] = suspension
         if "SuspendedState" not in target and not is_target_changed(target, live):
             context.log(f"The Scalable Target of service {name} matches its manifest")
-            return
+            return False
         context.log(f"Replacing Scalable Target of service {name}..")
         context.scaling.register_target(context.cluster, name, target)
         context.log(f"Registered Scalable Target on service {name}: {_format_bounds({**live.raw, **target})}")
+        return True
 
     def confirm(self, context: StepContext, call: CallRecord) -> Confirmation:
         return confirm_scaling_write(context, call)
@@ -101,32 +113,31 @@ class AttachAutoScaling(Action):
         return (sentence,)
 
     def undo(self, context: StepContext) -> None:
-        name, scaling = context.get_output(self.service_output), self._get_manifest_scaling(context)
-        before, live = self._get_saved_scaling(context), read_scaling_state(context, name)
+        name = context.get_output(self.service_output)
+        written, live = self._load_written_scaling(context), read_scaling_state(context, name)
         if live.target is None:
             context.log(f"Service {name} no longer has a Scalable Target")
             return
-        for policy in scaling.policies:
-            _restore_policy(
-                context, name, before.policy(policy["PolicyName"]), live.policy(policy["PolicyName"])
-            )
-        self._restore_target(context, name, before, live)
+        for policy, before in written.policies.items():
+            _restore_policy(context, name, before, live.policy(policy))
+        if written.is_target_written:
+            self._restore_target(context, name, written, live)
 
     def _restore_target(
-        self, context: StepContext, name: str, before: ScalingState, live: ScalingState
+        self, context: StepContext, name: str, written: WrittenScaling, live: ScalingState
     ) -> None:
-        manifest_policies = {policy["PolicyName"] for policy in self._get_manifest_scaling(context).policies}
-        other_policies = [policy.name for policy in live.policies if policy.name not in manifest_policies]
-        if before.target is None and other_policies:
+        own_policies = {policy for policy, before in written.policies.items() if before is None}
+        other_policies = [policy.name for policy in live.policies if policy.name not in own_policies]
+        if written.target is not None:
+            self._restore_bounds(context, name, written.target, live.target)
+        elif other_policies:
             names = ", ".join(other_policies)
             context.log(
                 f"Scaling Policies {names} were added outside Slipway: the Scalable Target stays", "warning"
             )
-        elif before.target is None:
+        else:
             context.log(f"Deregistering Scalable Targets from service {name}..")
             context.scaling.deregister_target(context.cluster, name)
-        else:
-            self._restore_bounds(context, name, before.target, live.target)
 
     def _restore_bounds(
         self, context: StepContext, name: str, before: ScalableTarget, live: ScalableTarget | None
@@ -142,20 +153,18 @@ class AttachAutoScaling(Action):
         context.scaling.register_target(context.cluster, name, target)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        name, before = context.get_output(self.service_output), self._get_saved_scaling(context)
+        name, written = context.get_output(self.service_output), self._load_written_scaling(context)
         now = read_scaling_state(context, name)
-        checks = [
-            _build_check(f"Scalable target of Service {name}", _format_target(before), _format_target(now))
-        ]
-        names = {policy.name for policy in before.policies} | {
-            policy["PolicyName"] for policy in self._get_manifest_scaling(context).policies
-        }
-        for policy in sorted(names):
-            checks.append(_check_policy(policy, before.policy(policy), now.policy(policy)))
+        checks = []
+        if written.is_target_written:
+            subject = f"Scalable target of Service {name}"
+            checks.append(_build_check(subject, _format_target(written.target), _format_target(now.target)))
+        for policy, before in sorted(written.policies.items()):
+            checks.append(_check_policy(policy, before, now.policy(policy)))
         return checks
 
-    def _get_saved_scaling(self, context: StepContext) -> ScalingState:
-        return ScalingState.from_record(context.load_for_rollback(get_attached_key(self.service_output)))
+    def _load_written_scaling(self, context: StepContext) -> WrittenScaling:
+        return load_written_scaling(context, self.service_output, self._get_manifest_scaling(context))
 
     def _get_manifest_scaling(self, context: StepContext) -> ManifestScaling:
         if not self.fetch_step_type:
@@ -166,15 +175,17 @@ class AttachAutoScaling(Action):
 
 def _put_policy(
     context: StepContext, name: str, policy: Mapping[str, Any], live: ScalingPolicy | None
-) -> None:
+) -> bool:
+    """Put a policy unless it matches; return whether it was written."""
     title = policy["PolicyName"]
     if live is not None and not is_policy_changed(policy, live.raw):
         context.log(f"Scaling Policy {title} of service {name} matches its manifest")
-        return
+        return False
     verb = "Attaching" if live is None else "Replacing"
     context.log(f"{verb} Scaling Policy {title} on service {name}..")
     arn = context.scaling.put_policy(context.cluster, name, policy)
     context.log(f"Attached Scaling Policy {title} with Arn {arn}")
+    return True
 
 
 def _restore_policy(
@@ -206,8 +217,8 @@ def _build_check(subject: str, expected: str, actual: str) -> ChecklistEntry:
     return ChecklistEntry(subject, expected, actual, expected == actual)
 
 
-def _format_target(state: ScalingState) -> str:
-    return _format_bounds(state.target.raw) if state.target else MISSING_TARGET
+def _format_target(target: ScalableTarget | None) -> str:
+    return _format_bounds(target.raw) if target else MISSING_TARGET
 
 
 def _format_bounds(raw: Mapping[str, Any]) -> str:
@@ -250,6 +261,8 @@ class SuspendAutoScaling(Action):
         if scaling.target.is_suspended:
             context.log(f"Auto Scaling of service {name} is already suspended and stays suspended", "warning")
             return
+        # The target may be younger than the state that the first attempt saved.
+        context.save_for_rollback(get_suspension_key(self.service_output), scaling.to_record())
         try:
             context.scaling.suspend(scaling.target)
         except Denied as denied:
@@ -274,7 +287,7 @@ class SuspendAutoScaling(Action):
         return (f"Restore auto scaling of Service {name}",) if is_ours else ()
 
     def undo(self, context: StepContext) -> None:
-        before = get_saved_scaling(context, self.service_output).target
+        before = get_scaling_before_suspension(context, self.service_output).target
         if before is None:
             return
         name = context.get_output(self.service_output)
@@ -284,7 +297,7 @@ class SuspendAutoScaling(Action):
         context.set_outputs(**{get_scaling_output(self.service_output): RESTORED})
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        before = get_saved_scaling(context, self.service_output)
+        before = get_scaling_before_suspension(context, self.service_output)
         if before.target is None:
             return []
         name = context.get_output(self.service_output)
@@ -325,7 +338,7 @@ class ResumeAutoScaling(Action):
         return "Resume auto scaling"
 
     def start(self, context: StepContext) -> None:
-        before = get_saved_scaling(context, self.service_output)
+        before = get_scaling_before_suspension(context, self.service_output)
         if before.target is None or not self._may_be_suspended(context, before.target):
             return
         name = context.get_output(self.service_output)
@@ -362,7 +375,8 @@ class ResumeAutoScaling(Action):
             return False
         name = context.get_output(self.service_output)
         live = read_scaling_state(context, name).target
-        requested = self._compute_suspension(context, get_saved_scaling(context, self.service_output))
+        before = get_scaling_before_suspension(context, self.service_output)
+        requested = self._compute_suspension(context, before)
         if live is not None and live.is_suspended and live.suspended != requested:
             raise ActionFailed("STILL_SUSPENDED", f"Auto Scaling of service {name} is still suspended.")
         return True

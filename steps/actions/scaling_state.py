@@ -1,7 +1,7 @@
 """Scalable target and policies of an ECS service: reads, comparison, confirmation of writes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aws.apis.scaling import NOTHING_SUSPENDED, ScalableTarget, ScalingPolicy
@@ -71,6 +71,65 @@ def get_attached_key(service_output: str) -> str:
     return f"scaling before attaching to {service_output}"
 
 
+def get_found_key(service_output: str, policy: str = "") -> str:
+    """Return the rollback key of the target, or the policy, that the first write of it found."""
+    key = f"scaling found by the first write to {service_output}"
+    return f"{key}: policy {policy}" if policy else key
+
+
+def get_suspension_key(service_output: str) -> str:
+    """Return the rollback key of the scaling state that the first suspension found."""
+    return f"scaling before the first suspension of {service_output}"
+
+
+# Field of the state saved by `AttachAutoScaling`; a state of an earlier release has none.
+RECORDS_WRITES = "records_writes"
+
+
+@dataclass(frozen=True)
+class WrittenScaling:
+    """Scaling that `AttachAutoScaling` wrote, as its first writes found it; None did not exist."""
+
+    is_target_written: bool = False
+    target: ScalableTarget | None = None
+    policies: Mapping[str, ScalingPolicy | None] = field(default_factory=dict)
+
+
+def save_found_scaling(
+    context: StepContext, service_output: str, found: ScalableTarget | ScalingPolicy | None, policy: str = ""
+) -> None:
+    """Save what a write found. Call this after the write: a refused one leaves nothing to undo."""
+    context.save_for_rollback(get_found_key(service_output, policy), {"found": found.raw if found else None})
+
+
+def load_written_scaling(
+    context: StepContext, service_output: str, scaling: ManifestScaling
+) -> WrittenScaling:
+    """Return the scaling that this step wrote; a step of an earlier release may have written all of it."""
+    names = [policy["PolicyName"] for policy in scaling.policies]
+    record = context.load_for_rollback(get_attached_key(service_output))
+    if record is not None and not record.get(RECORDS_WRITES):
+        before = ScalingState.from_record(record)
+        return WrittenScaling(True, before.target, {name: before.policy(name) for name in names})
+    target = context.load_for_rollback(get_found_key(service_output))
+    policies = {name: context.load_for_rollback(get_found_key(service_output, name)) for name in names}
+    return WrittenScaling(
+        target is not None,
+        ScalableTarget.from_aws(target["found"]) if target and target["found"] else None,
+        {
+            name: ScalingPolicy.from_aws(policy["found"]) if policy["found"] else None
+            for name, policy in policies.items()
+            if policy is not None
+        },
+    )
+
+
+def get_scaling_before_suspension(context: StepContext, service_output: str) -> ScalingState:
+    """Return the scaling state that the first suspension found; it may be newer than that before the step."""
+    record = context.load_for_rollback(get_suspension_key(service_output))
+    return ScalingState.from_record(record) if record else get_saved_scaling(context, service_output)
+
+
 def get_saved_scaling(context: StepContext, service_output: str = SERVICE_NAME) -> ScalingState:
     """Return the scaling state of the ECS service from before this step."""
     return ScalingState.from_record(context.load_for_rollback(get_suspended_key(service_output)))
@@ -83,8 +142,9 @@ def has_saved_scaling(context: StepContext) -> bool:
 
 def is_target_of_step(context: StepContext) -> bool:
     """Return whether the ECS service got its first scalable target from this step."""
-    record = context.load_for_rollback(get_attached_key(SERVICE_NAME))
-    return record is not None and record["target"] is None
+    written = load_written_scaling(context, SERVICE_NAME, ManifestScaling())
+    is_attached = context.load_for_rollback(get_attached_key(SERVICE_NAME)) is not None
+    return is_attached and written.is_target_written and written.target is None
 
 
 def read_scaling_state(context: StepContext, name: str) -> ScalingState:

@@ -1,9 +1,11 @@
 """Auto scaling and a rolling deployment do not fight, and a rollback leaves it as it was."""
 
+import json
+
 import pytest
 
 from deployments.execution.operations import abort_execution, retry_execution, roll_back_execution
-from deployments.models import Execution, RollbackCheck, StepExecution
+from deployments.models import Execution, RollbackCheck, RollbackValue, StepExecution
 from tests.fixtures.engine_driver import Drive
 from tests.stories.auto_scaling.conftest import AutoScaling, tracking
 
@@ -263,22 +265,82 @@ def test_a_policy_that_somebody_added_to_our_target_keeps_it_and_the_checklist_s
     assert (broken.subject, broken.actual) == ("Scalable target of Service myapp", "1-4 tasks")
 
 
-def test_a_step_that_tries_again_by_itself_stays_suspended_without_ado(
-    drive: Drive, scaling: AutoScaling
-) -> None:
-    drive.run("1.27")
-    scaling.register_target(1, 4)
+def _retry_once(drive: Drive, seconds: int) -> None:
+    """Let the step try again once by itself."""
     drive.pipeline.yaml = drive.pipeline.yaml.replace(
         "                  spec: {}\n",
         "                  spec: {}\n"
         "                  failureStrategies:\n"
         "                    - onFailure:\n"
         "                        errors: [AllErrors]\n"
-        "                        action: {type: Retry, spec: {retryCount: 1, retryIntervals: [10s],\n"
+        "                        action: {type: Retry, spec: {retryCount: 1,\n"
+        f"                          retryIntervals: [{seconds}s],\n"
         "                          onRetryFailure: {action: {type: StageRollback}}}}\n",
         1,
     )
     drive.pipeline.save(update_fields=["yaml"])
+
+
+def _start_until_retry(drive: Drive, tag: str) -> Execution:
+    """Start an execution; return it while it waits for its retry in 60 seconds."""
+    execution = drive.start(tag)
+    while not any("is tried again in 60 seconds" in line for line in drive.log(execution)):
+        drive.pass_time(5)
+    return execution
+
+
+def _roll_back(drive: Drive, execution: Execution) -> None:
+    roll_back_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(60, step=5)
+    execution.refresh_from_db()
+    drive.until_over(execution)
+
+
+@pytest.mark.parametrize("had_policy", [True, False])
+def test_a_target_that_somebody_registered_before_a_retry_stays_after_the_rollback(
+    drive: Drive, scaling: AutoScaling, had_policy: bool
+) -> None:
+    drive.run("1.27")
+    scaling.set_manifests(tracking("cpu", 60), bounds=(2, 4))
+    _retry_once(drive, 60)
+    drive.sandbox.fault("denied", service="application-autoscaling", operation="RegisterScalableTarget")
+    execution = _start_until_retry(drive, "1.28")
+    drive.sandbox.clear_faults()
+    scaling.register_target(1, 6)
+    if had_policy:
+        scaling.put_policy("cpu", 80)
+    before = scaling.read_all()
+    drive.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+    assert scaling.target is not None
+    assert (scaling.target["MaxCapacity"], scaling.is_active) == (4, True)
+    _roll_back(drive, execution)
+    assert scaling.read_all() == before
+    assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK")
+    assert not _broken(execution)
+
+
+def test_a_target_that_an_earlier_release_registered_is_removed_by_the_rollback(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.set_manifests(tracking("cpu", 60), bounds=(2, 4))
+    execution = drive.run("1.28")
+    saved = RollbackValue.objects.filter(step__stage__execution=execution)
+    assert saved.filter(name__startswith="scaling found by the first write").delete()[0] == 2
+    row = saved.get(name="scaling before attaching to serviceName")
+    row.value = json.dumps({"target": None, "policies": []})
+    row.save(update_fields=["value"])
+    _roll_back(drive, execution)
+    assert (scaling.target, _get_result(execution)) == (None, ("ROLLED_BACK", "ROLLED_BACK"))
+
+
+def test_a_step_that_tries_again_by_itself_stays_suspended_without_ado(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.register_target(1, 4)
+    _retry_once(drive, 10)
     execution = drive.run("nopull")
     assert execution.outcome == "ROLLED_BACK"
     assert scaling.is_active
