@@ -18,12 +18,14 @@ from steps.actions.scaling_state import (
     compute_suspension,
     confirm_scaling_write,
     get_attached_key,
+    get_bounds,
     get_manifest_scaling,
     get_scaling_before_suspension,
     get_suspended_key,
     get_suspension_key,
     is_policy_changed,
     is_target_changed,
+    is_target_of_step,
     load_written_scaling,
     read_scaling_state,
     refuse_policies_without_target,
@@ -226,6 +228,8 @@ def _format_bounds(raw: Mapping[str, Any]) -> str:
 
 
 SUSPENDED, RESUMED, RESTORED = "suspended", "resumed", "as before"
+# Somebody else suspended it before this attempt, and nobody but them resumes it.
+SUSPENDED_BY_OTHERS = "suspended outside Slipway"
 
 
 @action
@@ -251,6 +255,7 @@ class SuspendAutoScaling(Action):
             return
         scaling = _read_scaling(context, name)
         context.save_for_rollback(get_suspended_key(self.service_output), scaling.to_record())
+        self._set_bounds(context, scaling)
         refuse_policies_without_target(get_manifest_scaling(context), scaling, name)
         if scaling.target is None:
             _log_no_scaling(context, name)
@@ -260,6 +265,8 @@ class SuspendAutoScaling(Action):
         context.log(f"Suspending Auto Scaling of service {name}..")
         if scaling.target.is_suspended:
             context.log(f"Auto Scaling of service {name} is already suspended and stays suspended", "warning")
+            if not self._may_be_own_suspension(context):
+                context.set_outputs(**{get_scaling_output(self.service_output): SUSPENDED_BY_OTHERS})
             return
         # The target may be younger than the state that the first attempt saved.
         context.save_for_rollback(get_suspension_key(self.service_output), scaling.to_record())
@@ -273,6 +280,15 @@ class SuspendAutoScaling(Action):
             f"Auto Scaling of service {name} is suspended{self._duration_note}; its policies are kept"
         )
         context.set_outputs(**{get_scaling_output(self.service_output): SUSPENDED})
+
+    def _set_bounds(self, context: StepContext, scaling: ScalingState) -> None:
+        if self.service_output == SERVICE_NAME and (scaling.bounds or get_bounds(context)):
+            context.set_outputs(scalingBounds=list(scaling.bounds or ()))
+
+    def _may_be_own_suspension(self, context: StepContext) -> bool:
+        """Return whether an earlier attempt ended without knowing its suspension, and resumed none."""
+        is_unknown = context.load_for_rollback(_get_unknown_key(self.service_output))
+        return bool(is_unknown) and not context.get_output(get_scaling_output(self.service_output))
 
     @property
     def _duration_note(self) -> str:
@@ -291,19 +307,34 @@ class SuspendAutoScaling(Action):
         if before is None:
             return
         name = context.get_output(self.service_output)
-        context.log(f"Resuming Auto Scaling of service {name}..")
-        context.scaling.resume(before)
-        context.log(f"Auto Scaling of service {name} is restored")
+        if self._is_suspended_by_others(context):
+            context.log(f"Auto Scaling of service {name} was suspended outside Slipway and stays suspended")
+            return
+        if not self._is_target_of_step(context):
+            context.log(f"Resuming Auto Scaling of service {name}..")
+            context.scaling.resume(before)
+            context.log(f"Auto Scaling of service {name} is restored")
         context.set_outputs(**{get_scaling_output(self.service_output): RESTORED})
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
         before = get_scaling_before_suspension(context, self.service_output)
-        if before.target is None:
+        if before.target is None or self._is_target_of_step(context):
             return []
         name = context.get_output(self.service_output)
         now = read_scaling_state(context, name)
-        expected, actual = _format_scaling(before), _format_scaling(now)
-        return [ChecklistEntry(f"Auto scaling of Service {name}", expected, actual, expected == actual)]
+        bounds = get_bounds(context) if self.service_output == SERVICE_NAME else before.bounds
+        expected, actual = _format_scaling(before, bounds), _format_scaling(now, now.bounds)
+        is_kept = self._is_suspended_by_others(context)
+        note = "suspended outside Slipway, not resumed" if is_kept else ""
+        is_same = is_kept or expected == actual
+        return [ChecklistEntry(f"Auto scaling of Service {name}", expected, actual, is_same, note)]
+
+    def _is_target_of_step(self, context: StepContext) -> bool:
+        """Return whether a later action of this step registered the target, and removes it in a rollback."""
+        return self.service_output == SERVICE_NAME and is_target_of_step(context)
+
+    def _is_suspended_by_others(self, context: StepContext) -> bool:
+        return bool(context.get_output(get_scaling_output(self.service_output)) == SUSPENDED_BY_OTHERS)
 
 
 @action
@@ -353,7 +384,7 @@ class ResumeAutoScaling(Action):
         Reads may lag behind a suspension whose answer was lost, so they are no proof.
         """
         output = context.get_output(get_scaling_output(self.service_output))
-        if output in (SUSPENDED, RESTORED) or before.is_suspended:
+        if output in (SUSPENDED, SUSPENDED_BY_OTHERS, RESTORED) or before.is_suspended:
             return bool(output == SUSPENDED)
         if context.load_for_rollback(_get_refused_key(self.service_output)):
             return False
@@ -428,10 +459,10 @@ def _log_no_scaling(context: StepContext, name: str) -> None:
     context.log(f"Didn't find any Scalable Targets on service {name}")
 
 
-def _format_scaling(state: ScalingState) -> str:
+def _format_scaling(state: ScalingState, bounds: tuple[int, int] | None) -> str:
     """Return the auto scaling of an ECS service in one line for a checklist."""
     target = state.target
-    if target is None:
+    if target is None or bounds is None:
         return "none"
     if target.suspended == ALL_SUSPENDED:
         mode = "suspended"
@@ -439,4 +470,4 @@ def _format_scaling(state: ScalingState) -> str:
         suspended = [name for name, is_suspended in sorted(target.suspended.items()) if is_suspended]
         mode = f"active without {', '.join(suspended)}" if suspended else "active"
     names = ", ".join(sorted(policy.arn for policy in state.policies)) or "no policies"
-    return f"{target.min_capacity}-{target.max_capacity} tasks, {mode}, {names}"
+    return f"{bounds[0]}-{bounds[1]} tasks, {mode}, {names}"

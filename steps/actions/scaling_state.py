@@ -34,6 +34,11 @@ class ScalingState:
     target: ScalableTarget | None = None
     policies: tuple[ScalingPolicy, ...] = ()
 
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """Return the minimum and maximum capacity; None without a target."""
+        return (self.target.min_capacity, self.target.max_capacity) if self.target else None
+
     def policy(self, name: str) -> ScalingPolicy | None:
         return next((policy for policy in self.policies if policy.name == name), None)
 
@@ -135,6 +140,21 @@ def get_saved_scaling(context: StepContext, service_output: str = SERVICE_NAME) 
     return ScalingState.from_record(context.load_for_rollback(get_suspended_key(service_output)))
 
 
+# Bounds that this attempt of the step found; others may have changed those that its first attempt saved.
+BOUNDS_OUTPUT = "scalingBounds"
+
+
+def get_bounds(context: StepContext) -> tuple[int, int] | None:
+    """Return the bounds that others last gave the ECS service, which a rollback leaves; else None."""
+    written = load_written_scaling(context, SERVICE_NAME, ManifestScaling())
+    if written.is_target_written:
+        return ScalingState(written.target).bounds
+    bounds = context.get_output(BOUNDS_OUTPUT)
+    if bounds is None:
+        return get_saved_scaling(context).bounds
+    return (int(bounds[0]), int(bounds[1])) if bounds else None
+
+
 def has_saved_scaling(context: StepContext) -> bool:
     """Return whether this step has saved the scaling state of its ECS service; a canary has none."""
     return context.load_for_rollback(get_suspended_key(SERVICE_NAME)) is not None
@@ -143,8 +163,7 @@ def has_saved_scaling(context: StepContext) -> bool:
 def is_target_of_step(context: StepContext) -> bool:
     """Return whether the ECS service got its first scalable target from this step."""
     written = load_written_scaling(context, SERVICE_NAME, ManifestScaling())
-    is_attached = context.load_for_rollback(get_attached_key(SERVICE_NAME)) is not None
-    return is_attached and written.is_target_written and written.target is None
+    return written.is_target_written and written.target is None
 
 
 def read_scaling_state(context: StepContext, name: str) -> ScalingState:
@@ -162,10 +181,9 @@ def get_manifest_scaling(fetched: StepContext | EarlierStep) -> ManifestScaling:
     return ManifestScaling(targets[-1] if targets else None, tuple(policies))
 
 
-def compute_bounds(scaling: ManifestScaling, live: ScalingState) -> tuple[int, int] | None:
+def compute_bounds(scaling: ManifestScaling, live: tuple[int, int] | None) -> tuple[int, int] | None:
     """Return the minimum and maximum capacity after the manifests are applied; None if unbounded."""
-    least = live.target.min_capacity if live.target else None
-    most = live.target.max_capacity if live.target else None
+    least, most = live or (None, None)
     if scaling.target is not None:
         least = scaling.target.get("MinCapacity", least)
         most = scaling.target.get("MaxCapacity", most)

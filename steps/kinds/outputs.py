@@ -18,7 +18,10 @@ REVISION_OUTPUTS: Final = {
     "taskDefinitionFamily": "The family of the task definition.",
     "version": "The number of the revision.",
 }
-SCALING_OUTPUTS: Final = {"autoScaling": "What became of the auto scaling of the ECS service."}
+SCALING_OUTPUTS: Final = {
+    "autoScaling": "What became of the auto scaling of the ECS service.",
+    "scalingBounds": "The minimum and maximum of the scalable target before the step; unset without one.",
+}
 # Spec field of steps that declare their own outputs.
 _OUTPUT_VARIABLES = "outputVariables"
 # Outputs of an undone step.

@@ -44,7 +44,7 @@ def compute_stage_count(context: StepContext, live: Mapping[str, Any], scaling: 
     """Return the task count of the live service, within the new service's bounds (P07)."""
     # If no task runs, the desired count is the better estimate.
     count = int(live["running"] or live["desired"])
-    bounds = compute_bounds(get_manifest_scaling(context), scaling)
+    bounds = compute_bounds(get_manifest_scaling(context), scaling.bounds)
     return count if bounds is None else min(max(count, bounds[0]), bounds[1])
 
 

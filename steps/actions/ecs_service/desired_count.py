@@ -29,8 +29,8 @@ from steps.actions.ecs_service.snapshots import (
 )
 from steps.actions.scaling_state import (
     compute_bounds,
+    get_bounds,
     get_manifest_scaling,
-    get_saved_scaling,
     has_saved_scaling,
     is_target_of_step,
 )
@@ -71,10 +71,10 @@ def compute_update_count(
     if is_daemon(live.raw):
         return None
     before, count = get_replaced_pair_count(context), definition.get("desiredCount")
-    is_scaled = get_saved_scaling(context).target is not None or bool(get_manifest_scaling(context))
+    is_scaled = get_bounds(context) is not None or bool(get_manifest_scaling(context))
     if before and live.desired == 0 and (as_running or is_scaled or count is None):
         return _clamp_to_bounds(context, max(before, int(count or 0)))
-    if get_saved_scaling(context).target is not None:
+    if get_bounds(context) is not None:
         moved = _clamp_to_bounds(context, live.desired)
         return None if moved == live.desired else moved
     if as_running and context.get_output("deploymentId"):
@@ -93,16 +93,16 @@ def compute_restored_count(context: StepContext, before: Mapping[str, Any], live
     """
     if is_daemon(live.raw):
         return live.desired
-    target = get_saved_scaling(context).target
-    if target is None:
+    bounds = get_bounds(context)
+    if bounds is None:
         return live.desired if is_foreign_count(context, before, live.desired) else int(before["desired"])
     count = int(before["desired"]) if is_suspended(context) else live.desired
-    return min(max(count, target.min_capacity), target.max_capacity)
+    return min(max(count, bounds[0]), bounds[1])
 
 
 def is_foreign_count(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
     """Return whether somebody outside this execution set a count; never with auto scaling."""
-    if get_saved_scaling(context).target is not None or is_target_of_step(context):
+    if get_bounds(context) is not None or is_target_of_step(context):
         return False
     requested = context.load_for_rollback(COUNT_REQUESTED)
     known_counts = [before["desired"], requested, *_list_scaled_counts(context, before)]
@@ -121,12 +121,12 @@ def _list_scaled_counts(context: StepContext, before: Mapping[str, Any]) -> list
 
 def is_count_restored(context: StepContext, before: Mapping[str, Any], count: int) -> bool:
     """Return whether a count is an acceptable result of a rollback."""
-    target = get_saved_scaling(context).target
+    bounds = get_bounds(context)
     if count == before["desired"] or is_daemon(before["raw"]):
         return True
-    if target is None:
+    if bounds is None:
         return is_foreign_count(context, before, count)
-    return target.min_capacity <= count <= target.max_capacity
+    return bounds[0] <= count <= bounds[1]
 
 
 def choose_running_count(context: StepContext, name: str, running: int, desired: int) -> int:
@@ -146,7 +146,7 @@ def choose_running_count(context: StepContext, name: str, running: int, desired:
 
 def _clamp_to_bounds(context: StepContext, count: int) -> int:
     bounds = (
-        compute_bounds(get_manifest_scaling(context), get_saved_scaling(context))
+        compute_bounds(get_manifest_scaling(context), get_bounds(context))
         if has_saved_scaling(context)
         else None
     )
@@ -384,11 +384,11 @@ def _is_at_count(context: StepContext, service: EcsService) -> bool:
 
 
 def _refuse_out_of_bounds(context: StepContext, name: str, count: int) -> None:
-    target = get_saved_scaling(context).target
-    if target is None or target.min_capacity <= count <= target.max_capacity:
+    bounds = get_bounds(context)
+    if bounds is None or bounds[0] <= count <= bounds[1]:
         return
     raise ActionFailed(
         "OUT_OF_BOUNDS",
-        f"Auto scaling keeps Service {name} between {target.min_capacity} and {target.max_capacity} tasks "
+        f"Auto scaling keeps Service {name} between {bounds[0]} and {bounds[1]} tasks "
         f"and would override a count of {count}. Change the scalable target first, or use another count.",
     )

@@ -4,7 +4,7 @@ import pytest
 
 from connectors.models import FileNode
 from deployments.execution.operations import roll_back_execution
-from deployments.models import Execution, RollbackCheck
+from deployments.models import Execution, RollbackCheck, StepExecution
 from pipelines.models import Pipeline
 from tests.fixtures.engine_driver import Drive
 from tests.stories.auto_scaling.conftest import AutoScaling
@@ -122,6 +122,32 @@ def test_a_count_that_somebody_set_before_a_retry_stays_after_the_rollback(
     check = RollbackCheck.objects.get(subject="Desired count of Service myapp")
     assert (check.passed, check.actual) == (True, "3")
     assert check.note == "changed outside Slipway, not restored"
+
+
+@pytest.mark.parametrize("had_target", [True, False])
+def test_a_count_within_the_bounds_that_somebody_set_before_a_retry_stays(
+    drive: Drive, scaling: AutoScaling, had_target: bool
+) -> None:
+    drive.run("1.27")
+    if had_target:
+        scaling.register_target(2, 4)
+    drive.pipeline.yaml = drive.pipeline.yaml.replace("spec: {}\n", f"spec: {{}}\n{RETRY}", 1)
+    drive.pipeline.save(update_fields=["yaml"])
+    drive.sandbox.fault("denied", service="ecs", operation="UpdateService")
+    execution = drive.start("1.28")
+    while not any("is tried again in 60 seconds" in line for line in drive.log(execution)):
+        drive.pass_time(5)
+    drive.sandbox.clear_faults()
+    scaling.register_target(10, 20)
+    scaling.set_count(12)
+    drive.until_over(execution)
+    assert execution.outcome == "COMPLETED"
+    assert (drive.service()["desiredCount"], scaling.is_active) == (12, True)
+    step = StepExecution.objects.get(stage__execution=execution, type="EcsRollingDeploy")
+    assert step.outputs["scalingBounds"] == [10, 20]
+    _roll_back(drive, execution)
+    assert execution.outcome == "ROLLED_BACK"
+    assert drive.service()["desiredCount"] == 12
 
 
 def test_the_running_count_is_kept_where_the_step_says_so(drive: Drive, scaling: AutoScaling) -> None:

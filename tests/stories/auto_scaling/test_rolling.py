@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from aws.apis.scaling import ALL_SUSPENDED
 from deployments.execution.operations import abort_execution, retry_execution, roll_back_execution
 from deployments.models import Execution, RollbackCheck, RollbackValue, StepExecution
 from tests.fixtures.engine_driver import Drive
@@ -220,6 +221,32 @@ def test_a_step_tried_again_suspends_again_and_what_the_first_try_changed_is_und
     assert scaling.read_all() == before
 
 
+@pytest.mark.parametrize("roll_back", [True, False])
+def test_a_suspension_by_a_person_before_a_retry_stays(
+    drive: Drive, scaling: AutoScaling, roll_back: bool
+) -> None:
+    drive.run("1.27")
+    scaling.register_target(1, 4)
+    execution = drive.start("slow")
+    drive.pass_time(6)
+    abort_execution(actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk))
+    drive.until_over(execution)
+    assert scaling.is_active
+    scaling.register_target(1, 4, **ALL_SUSPENDED)
+    retry_execution(actor=drive.deployer, execution=execution)
+    drive.pass_time(6)
+    assert "Auto Scaling of service myapp is already suspended and stays suspended" in drive.log(execution)
+    abort_execution(
+        actor=drive.deployer, execution=Execution.objects.get(pk=execution.pk), roll_back=roll_back
+    )
+    execution.refresh_from_db()
+    drive.until_over(execution)
+    assert _get_result(execution) == ("ABORTED", "ROLLED_BACK" if roll_back else "ABORTED")
+    assert scaling.target is not None
+    assert scaling.target["SuspendedState"] == ALL_SUSPENDED
+    assert not _broken(execution)
+
+
 def test_a_suspension_whose_answer_was_not_recorded_ends_with_an_abort(
     drive: Drive, scaling: AutoScaling
 ) -> None:
@@ -318,6 +345,22 @@ def test_a_target_that_somebody_registered_before_a_retry_stays_after_the_rollba
     assert scaling.read_all() == before
     assert _get_result(execution) == ("ROLLED_BACK", "ROLLED_BACK")
     assert not _broken(execution)
+
+
+def test_a_target_that_an_earlier_attempt_registered_is_resumed_and_removed_by_the_rollback(
+    drive: Drive, scaling: AutoScaling
+) -> None:
+    drive.run("1.27")
+    scaling.set_manifests(tracking("cpu", 60), bounds=(1, 4))
+    _retry_once(drive, 60)
+    drive.sandbox.fault("denied", service="application-autoscaling", operation="PutScalingPolicy")
+    execution = _start_until_retry(drive, "1.28")
+    drive.sandbox.clear_faults()
+    drive.until_over(execution)
+    assert _get_result(execution) == ("SUCCESS", "COMPLETED")
+    assert (scaling.is_active, list(scaling.policies)) == (True, ["cpu"])
+    _roll_back(drive, execution)
+    assert (scaling.target, _get_result(execution)) == (None, ("ROLLED_BACK", "ROLLED_BACK"))
 
 
 def test_a_target_that_an_earlier_release_registered_is_removed_by_the_rollback(
