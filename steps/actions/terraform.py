@@ -11,7 +11,7 @@ from typing import Any
 from connectors.secret_expressions import parse_secret_reference
 from steps.actions.base import Action, ActionFailed, ChangedByOthers, ChecklistEntry, action
 from steps.actions.confirmations import Applied, CallRecord, Confirmation
-from steps.actions.context import EarlierStep, PlannedRun, StepContext
+from steps.actions.context import AppliedRun, EarlierStep, PlannedRun, StepContext
 from steps.actions.non_aws_calls import WORKER_LOST, TerraformRunResult
 from steps.expressions import format_value
 from steps.variables import SECRET_TYPE, ScriptEnvironment
@@ -262,6 +262,8 @@ class PlanTerraform(TerraformAction):
 
 # Output that is set by a successful undo.
 _RESTORED_OUTPUT = "configurationRestored"
+# Rollback data: what the first attempt that may have changed something found.
+_BEGUN_KEY = "found by the attempt that began"
 
 
 @action
@@ -283,7 +285,7 @@ class ApplyTerraform(TerraformAction):
         )
         used = context.save_for_rollback("used", dict(plan.used) if plan else self.build_parameters(context))
         before = context.provisions.latest(self.identifier, used)
-        before_id = context.save_for_rollback("before", before.id if before else "")
+        before_id = self._save_before(context, before)
         context.log(
             f"Applying {f'the plan of {self.identifier}' if plan else self.identifier} with {self.name}"
         )
@@ -303,8 +305,9 @@ class ApplyTerraform(TerraformAction):
         )
         if result.begun:
             context.save_for_rollback("begun", True)
-        if result.holds_resources is not None:
-            context.save_for_rollback("held resources", result.holds_resources)
+            context.save_for_rollback(
+                _BEGUN_KEY, {"before": before_id, "held_resources": result.holds_resources}
+            )
         self.refuse_failure(result, "apply")
         context.save_for_rollback("kept", context.provisions.keep(self.identifier, used))
         if plan:
@@ -312,13 +315,36 @@ class ApplyTerraform(TerraformAction):
         set_terraform_outputs(context, result.outputs)
         context.log(f"Applied {self.identifier}: {format_changes(result)}")
 
+    def _save_before(self, context: StepContext, latest: AppliedRun | None) -> str:
+        """Return the id of what a rollback returns to: the latest apply before the first attempt that began.
+
+        Raises `ActionFailed` if somebody else has applied since.
+        """
+        latest_id: str = context.save_for_rollback(
+            f"latest apply before {context.intent}", latest.id if latest else ""
+        )
+        begun = _load_begun(context)
+        if begun is None:
+            # Attempts before changed nothing, and others may have applied since.
+            return latest_id
+        before_id: str = begun["before"]
+        if latest_id not in (before_id, context.load_for_rollback("kept")):
+            change = f"applied by {latest.by}" if latest else "destroyed"
+            raise ActionFailed(
+                "SUPERSEDED",
+                f"{self.identifier} was {change} after an earlier attempt of this step had begun. "
+                "Nothing was applied now; run the pipeline again.",
+                outcome="SUPERSEDED",
+            )
+        return before_id
+
     def may_undo(self, context: StepContext) -> bool:
         """Return True; raise `ChangedByOthers` after a later apply by another run or user."""
+        begun = _load_begun(context)
+        if begun is None:
+            return True
         latest = context.provisions.latest(self.identifier, context.load_for_rollback("used"))
-        if latest is not None and latest.id not in (
-            context.load_for_rollback("kept"),
-            context.load_for_rollback("before"),
-        ):
+        if latest is not None and latest.id not in (context.load_for_rollback("kept"), begun["before"]):
             raise ChangedByOthers(
                 f"{self.identifier} was applied by {latest.by} since. Nothing was changed: roll back there "
                 f"first, or apply the required configuration."
@@ -326,14 +352,15 @@ class ApplyTerraform(TerraformAction):
         return True
 
     def undo(self, context: StepContext) -> None:
-        if not context.load_for_rollback("begun"):
+        begun = _load_begun(context)
+        if begun is None:
             context.log(f"Nothing of {self.identifier} was changed, so there is nothing to restore")
             return
-        if before := context.load_for_rollback("before"):
+        if before := begun["before"]:
             self._apply_earlier(context, before)
         else:
-            self._destroy(context)
-        context.provisions.forget(self.identifier, context.load_for_rollback("used"), after=before or "")
+            self._destroy(context, held_resources=begun["held_resources"])
+        context.provisions.forget(self.identifier, context.load_for_rollback("used"), after=before)
         context.set_outputs(**{_RESTORED_OUTPUT: True})
 
     def _apply_earlier(self, context: StepContext, before: str) -> None:
@@ -355,8 +382,8 @@ class ApplyTerraform(TerraformAction):
             self.run(context, "apply", build_repeated_parameters(earlier.used)), "apply", context
         )
 
-    def _destroy(self, context: StepContext) -> None:
-        if context.load_for_rollback("held resources") is not False:
+    def _destroy(self, context: StepContext, *, held_resources: bool | None) -> None:
+        if held_resources is not False:
             raise ActionFailed(
                 "NOT_MADE_HERE",
                 f"Slipway knows of no earlier apply of {self.identifier} in this environment and "
@@ -376,14 +403,18 @@ class ApplyTerraform(TerraformAction):
         context.log(f"Restored {self.identifier}: {format_changes(result)}")
 
     def describe_undo(self, saved: EarlierStep) -> tuple[str, ...]:
-        if saved.load_for_rollback("before"):
+        begun = _load_begun(saved)
+        if begun is None:
+            return (f"Restore {self.identifier} if its apply has begun",)
+        if begun["before"]:
             return (f"Apply what was applied as {self.identifier} before",)
         return (f"Destroy {self.identifier}",)
 
     def checklist(self, context: StepContext) -> list[ChecklistEntry]:
-        if not context.load_for_rollback("begun"):
+        begun = _load_begun(context)
+        if begun is None:
             return []
-        expected_id = context.load_for_rollback("before") or ""
+        expected_id = begun["before"]
         latest = context.provisions.latest(self.identifier, context.load_for_rollback("used"))
         actual = f"what {latest.by} applied" if latest else "destroyed"
         is_restored = (latest.id if latest else "") == expected_id
@@ -398,6 +429,18 @@ class ApplyTerraform(TerraformAction):
                 is_restored,
             )
         ]
+
+
+def _load_begun(saved: StepContext | EarlierStep) -> Mapping[str, Any] | None:
+    """Return what the first attempt that may have changed something found; None if none has begun."""
+    record: Mapping[str, Any] | None = saved.load_for_rollback(_BEGUN_KEY)
+    if record is not None or not saved.load_for_rollback("begun"):
+        return record
+    # Begun under an earlier release, which saved what the first attempt of all found.
+    return {
+        "before": saved.load_for_rollback("before") or "",
+        "held_resources": saved.load_for_rollback("held resources"),
+    }
 
 
 def set_terraform_outputs(context: StepContext, outputs: Mapping[str, Mapping[str, Any]]) -> None:

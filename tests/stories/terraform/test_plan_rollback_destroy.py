@@ -1,11 +1,19 @@
 """Plans that a later step applies, going back to what was before, and destroying."""
 
 from datetime import timedelta
+from textwrap import indent
 
 import pytest
 
 from delegates.task_owners import TaskAnswer
-from deployments.models import AppliedConfiguration, Execution, RollbackCheck, StepExecution, StoredPlan
+from deployments.models import (
+    AppliedConfiguration,
+    Execution,
+    RollbackCheck,
+    RollbackValue,
+    StepExecution,
+    StoredPlan,
+)
 from deployments.preview.documents import PreviewDetails
 from deployments.preview.operations import preview_pipeline
 from deployments.retention import PLAN_RETENTION
@@ -159,6 +167,94 @@ def test_a_rollback_leaves_alone_what_somebody_applied_since(
     assert execution.outcome == "SUPERSEDED"
     assert states.inputs() == ["ours"]
     assert any("was applied by demo #9 since" in line for line in drive.log(execution))
+
+
+_RETRY = """failureStrategies:
+  - onFailure:
+      errors: [AllErrors]
+      action: {type: Retry, spec: {retryCount: 1, retryIntervals: [60s]}}
+"""
+
+
+def _start_until_retry(write: Write, drive: Drive, worker: Worker, step: str) -> Execution:
+    """Start an execution with a failing last step; return it while its first step waits for a retry."""
+    retried = step.replace("    spec:\n", indent(_RETRY, " " * 4) + "    spec:\n", 1)
+    execution = write(_pipeline(retried, script_step("exit 1"))).start()
+    for _ in range(40):
+        drive.reconcile()
+        if any("is tried again in 60 seconds" in line for line in drive.log(execution)):
+            return execution
+        worker.serve() or drive.clock.move(1)
+    raise AssertionError(drive.log(execution)[-5:])
+
+
+def test_what_somebody_applied_before_a_retry_is_not_destroyed(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    _run(write, drive, worker, terraform_step(states, variables=_named("by ann")))
+    AppliedConfiguration.objects.all().delete()
+    own_state = states.states.pop("/main")
+    states.locks["/main"] = b'{"ID": "11111111-2222-3333-4444-555555555555", "Who": "ann"}'
+    execution = _start_until_retry(write, drive, worker, terraform_step(states, variables=_named("ours")))
+    states.locks.clear()
+    states.states["/main"] = own_state
+    serve_until_over(drive, execution, worker, most=120)
+    assert execution.outcome == "FAILED"
+    assert states.inputs() == ["ours"]
+    assert any("They are not destroyed" in line for line in drive.log(execution))
+
+
+def test_a_rollback_returns_to_what_another_execution_applied_before_a_retry(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    _run(write, drive, worker, terraform_step(states, variables=_named("first")))
+    _run(write, drive, worker, terraform_step(states, variables=_named("second")))
+    first, second = AppliedConfiguration.objects.order_by("applied_at")
+    AppliedConfiguration.objects.filter(pk=second.pk).update(removed_at=second.applied_at)
+    states.locks["/main"] = b'{"ID": "11111111-2222-3333-4444-555555555555", "Who": "ann"}'
+    execution = _start_until_retry(write, drive, worker, terraform_step(states, variables=_named("ours")))
+    states.locks.clear()
+    AppliedConfiguration.objects.filter(pk=second.pk).update(removed_at=None)
+    serve_until_over(drive, execution, worker, most=120)
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-5:]
+    assert states.inputs() == ["second"]
+    assert {row.pk for row in _list_applied()} == {first.pk, second.pk}
+
+
+def test_a_retry_leaves_alone_what_somebody_applied_after_the_first_attempt(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    _run(write, drive, worker, terraform_step(states, variables=_named("theirs")))
+    (other,) = _list_applied()
+    AppliedConfiguration.objects.filter(pk=other.pk).update(removed_at=other.applied_at)
+    step = terraform_step(states, main=BROKEN, variables=_named("ours"))
+    execution = _start_until_retry(write, drive, worker, step)
+    AppliedConfiguration.objects.filter(pk=other.pk).update(removed_at=None)
+    runs = len(worker.taken_operations)
+    serve_until_over(drive, execution, worker, most=120)
+    assert execution.failure is not None
+    assert (execution.failure["code"], execution.outcome) == ("SUPERSEDED", "SUPERSEDED")
+    assert len(worker.taken_operations) == runs
+    assert any("was applied by" in line for line in drive.log(execution))
+
+
+def test_an_apply_of_an_earlier_release_is_destroyed_by_the_rollback(
+    write: Write, drive: Drive, worker: Worker, states: States
+) -> None:
+    ready = write(_pipeline(terraform_step(states, variables=_named("ours")), script_step("exit 1")))
+    execution = ready.start()
+    for _ in range(40):
+        drive.reconcile()
+        worker.serve() or drive.clock.move(1)
+        if _list_applied():
+            break
+    step = StepExecution.objects.get(identifier="net")
+    assert step.rollback_values.filter(name="found by the attempt that began").delete()[0] == 1
+    for name, value in (("before", '""'), ("held resources", "false")):
+        RollbackValue.objects.create(step=step, run=step.run, name=name, value=value)
+    serve_until_over(drive, execution, worker)
+    assert execution.outcome == "ROLLED_BACK", drive.log(execution)[-5:]
+    assert (states.inputs(), _list_applied()) == ([], [])
 
 
 def test_a_destroy_needs_no_configuration_of_its_own(
