@@ -20,6 +20,7 @@ from steps.actions.scaling_state import (
     get_attached_key,
     get_bounds,
     get_manifest_scaling,
+    get_saved_scaling,
     get_scaling_before_suspension,
     get_suspended_key,
     get_suspension_key,
@@ -268,8 +269,9 @@ class SuspendAutoScaling(Action):
             if not self._may_be_own_suspension(context):
                 context.set_outputs(**{get_scaling_output(self.service_output): SUSPENDED_BY_OTHERS})
             return
-        # The target may be younger than the state that the first attempt saved.
-        context.save_for_rollback(get_suspension_key(self.service_output), scaling.to_record())
+        if get_saved_scaling(context, self.service_output).target is None:
+            # It is younger than the state that the first attempt saved.
+            context.save_for_rollback(get_suspension_key(self.service_output), scaling.to_record())
         try:
             context.scaling.suspend(scaling.target)
         except Denied as denied:

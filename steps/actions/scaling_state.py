@@ -83,7 +83,7 @@ def get_found_key(service_output: str, policy: str = "") -> str:
 
 
 def get_suspension_key(service_output: str) -> str:
-    """Return the rollback key of the scaling state that the first suspension found."""
+    """Return the rollback key of the state of a target that was registered after this step had begun."""
     return f"scaling before the first suspension of {service_output}"
 
 
@@ -130,7 +130,7 @@ def load_written_scaling(
 
 
 def get_scaling_before_suspension(context: StepContext, service_output: str) -> ScalingState:
-    """Return the scaling state that the first suspension found; it may be newer than that before the step."""
+    """Return the scaling state from before this step, or of a target that others registered since."""
     record = context.load_for_rollback(get_suspension_key(service_output))
     return ScalingState.from_record(record) if record else get_saved_scaling(context, service_output)
 
